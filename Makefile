@@ -1,0 +1,88 @@
+# Every target says what it does, where its logs are, and what was achieved. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+python := .venv/bin/python
+pytest := $(python) -m pytest
+lab := $(python) -m tests.cluster
+# The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
+test_node := llamapool-test
+
+.PHONY: help setup lock lint test test-unit test-pool test-node demo images lab-up lab-down lab-status lab-shell lab-exec clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
+
+setup:
+	@tools/setup.sh
+
+lock: setup ## Write requirements/ anew from pyproject.toml
+	@compile=".venv/bin/pip-compile --quiet --upgrade --strip-extras --generate-hashes --allow-unsafe --no-header
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links pyproject.toml"
+	$$compile --output-file requirements/operator.txt
+	$$compile --extra dev --constraint requirements/operator.txt --output-file requirements/dev.txt
+	echo "lock: requirements/operator.txt and requirements/dev.txt are up to date"
+
+demo: setup ## Main job, end to end, on a real node made here
+	@started=$$SECONDS
+	$(lab) up
+	$(lab) images
+	$(lab) load
+	$(lab) exec -- $(python) -m tests.demo
+	echo "demo: done in $$((SECONDS - started)) s"
+
+lint: setup ## Format, lint, strict types, import layers, shell
+	@.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	$(python) -m mypy
+	.venv/bin/lint-imports --no-cache
+	echo "lint: clean"
+
+test-unit: setup ## Fast tests, under a minute
+	@$(pytest) tests/unit
+	echo "test-unit: passed"
+
+test-pool: setup ## The pool library: plain, ASan + UBSan, TSan, clang-tidy
+	@images/llama-server/pool/test.sh all
+	echo "test-pool: passed"
+
+test-node: setup ## Contract and end-to-end tests on a real node, and the node's own
+	@$(lab) up --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(pytest) tests/contract tests/e2e
+	$(pytest) tests/lab
+	echo "test-node: passed"
+
+test: setup ## All of the above
+	@started=$$SECONDS
+	$(MAKE) lint
+	$(MAKE) test-unit
+	$(MAKE) test-pool
+	$(MAKE) test-node
+	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
+
+images: setup ## Build both images from their Dockerfiles
+	@$(lab) images
+
+lab-up: setup ## Start the test node
+	@$(lab) up
+
+lab-down: setup ## Stop the test node and check that nothing of it is left
+	@$(lab) down
+
+lab-status: setup ## What of the test node is up
+	@$(lab) status
+
+lab-shell: setup ## A shell with kubectl and helm pointed at the test node
+	@$(lab) shell
+
+lab-exec: setup ## One command there: make lab-exec CMD='kubectl get pods -A'
+	@$(lab) exec --command "$${CMD:?say what to run: make lab-exec CMD='kubectl get pods -A'}"
+
+clean: ## Remove what was built in the tree (the cache outside it stays)
+	@rm -rf build dist .venv

@@ -1,0 +1,159 @@
+"""HybridModels in a test: their volume, manifest, pods, status, and the answers of their servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.models.hybrid import HybridShape, write_hybrid_model
+from tests.support.kubectl import Kubectl, until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MEBIBYTE = 1 << 20
+MODEL_CLAIM = "models"
+
+
+def volume_folder() -> Path:
+    """The folder of the test node that pods may mount; set by ``python -m tests.cluster exec``."""
+    return Path(os.environ["LLAMAPOOL_LAB_STATE"]) / "volumes"
+
+
+def provide_model(kubectl: Kubectl, file_name: str, shape: HybridShape) -> None:
+    """A random model of ``shape`` as ``file_name`` on the claim ``models`` of the namespace."""
+    folder = volume_folder() / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / file_name).exists():
+        write_hybrid_model(folder / file_name, shape)
+    size = {"storage": "10Gi"}
+    name = f"{kubectl.namespace}-{MODEL_CLAIM}"
+    kubectl.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": ["ReadOnlyMany"],
+                "capacity": size,
+                "hostPath": {"path": str(folder)},
+                "storageClassName": "",
+                "claimRef": {"namespace": kubectl.namespace, "name": MODEL_CLAIM},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": MODEL_CLAIM},
+            "spec": {
+                "accessModes": ["ReadOnlyMany"],
+                "resources": {"requests": size},
+                "storageClassName": "",
+                "volumeName": name,
+            },
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Model:
+    """One HybridModel on the node."""
+
+    kubectl: Kubectl
+    name: str
+
+    def status(self) -> dict[str, Any]:
+        """Its status; empty before the operator has seen it."""
+        status: dict[str, Any] = self.kubectl.get("hybridmodel", self.name).get("status", {})
+        return status
+
+    def condition(self, kind: str) -> dict[str, Any] | None:
+        """The condition of that type, or ``None``."""
+        conditions = self.status().get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == kind), None)
+
+    def until_condition(
+        self, kind: str, status: str = "True", *, timeout_seconds: float = 180
+    ) -> dict[str, Any]:
+        """Wait until the condition has that status; the condition."""
+
+        def seen() -> dict[str, Any] | None:
+            condition = self.condition(kind)
+            return condition if condition and condition["status"] == status else None
+
+        return until(f"{self.name}: {kind} {status}", seen, timeout_seconds=timeout_seconds)
+
+    def pod(self) -> dict[str, Any]:
+        """Its one pod that is not being deleted."""
+        pods = self.kubectl.list("pods", f"llamapool.dev/model={self.name}")
+        (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return pod
+
+    def restarts(self) -> int:
+        """How often the server's container was restarted."""
+        return sum(status["restartCount"] for status in self.pod()["status"]["containerStatuses"])
+
+    def service_address(self) -> str:
+        """The cluster IP of its Service."""
+        address: str = self.kubectl.get("service", self.name)["spec"]["clusterIP"]
+        return address
+
+    def chat(self, prompt: str, *, max_tokens: int = 8, timeout_seconds: float = 120) -> Mapping[str, Any]:
+        """The answer of ``/v1/chat/completions`` through the Service, greedy and reproducible."""
+        body = {
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "seed": 42,
+        }
+        request = urllib.request.Request(  # http to a cluster IP
+            f"http://{self.service_address()}:8080/v1/chat/completions",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
+            answer: Mapping[str, Any] = json.load(response)
+        return answer
+
+    def metrics(self) -> dict[str, float]:
+        """Samples without labels that the server exports, by name."""
+        with urllib.request.urlopen(f"http://{self.service_address()}:9090/metrics", timeout=10) as response:
+            families = text_string_to_metric_families(response.read().decode())
+        return {
+            sample.name: sample.value for family in families for sample in family.samples if not sample.labels
+        }
+
+    def resize(self, memory: str) -> None:
+        """Change the memory limit of its pod in place."""
+        container = self.pod()["spec"]["containers"][0]["name"]
+        patch = {"spec": {"containers": [{"name": container, "resources": {"limits": {"memory": memory}}}]}}
+        self.kubectl(
+            "patch",
+            "pod",
+            self.pod()["metadata"]["name"],
+            "--subresource",
+            "resize",
+            "--patch",
+            json.dumps(patch),
+        )
+
+
+def manifest(name: str, file_name: str, *, limit: str, **spec: Any) -> dict[str, Any]:
+    """A HybridModel that serves ``file_name`` of the claim ``models`` under a memory limit."""
+    return {
+        "apiVersion": "llamapool.dev/v1alpha1",
+        "kind": "HybridModel",
+        "metadata": {"name": name},
+        "spec": {
+            "model": {"source": {"pvc": {"claimName": MODEL_CLAIM, "path": file_name}}},
+            "server": {"slots": 2, "contextSize": 2048},
+            "resources": {"limits": {"memory": limit}, "requests": {"cpu": "100m", "memory": "256Mi"}},
+            **spec,
+        },
+    }
