@@ -1,0 +1,5 @@
+"""Runs the command line."""
+
+from tests.cluster.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""What the lab raises when it cannot go on."""
+
+
+class LabError(Exception):
+    """Something the user can act on: the message says what failed, where its log is, what would be right."""

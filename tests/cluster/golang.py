@@ -1,0 +1,113 @@
+"""The Go toolchain, and what is built with it: the Kubernetes components and helm."""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from tests.cluster import cache, progress
+from tests.cluster.errors import LabError
+from tests.cluster.settings import GO_SHA256, GO_VERSION, HELM_VERSION, KUBERNETES_VERSION
+
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "device-plugin",
+    "kubectl",
+)
+_SOURCE = Path(__file__).parent / "kube"
+_OLDEST_GO = (1, 25)  # what kube/go.mod asks for
+
+
+def kube() -> Path:
+    """Folder with one program for each of `COMPONENTS`."""
+    sources = [*sorted(_SOURCE.glob("*.go")), _SOURCE / "go.mod", _SOURCE / "go.sum"]
+    key = cache.digest(*(path.read_bytes() for path in sources))[:12]
+    return cache.entry(f"kube-{KUBERNETES_VERSION}-{key}", _build_kube)
+
+
+def helm() -> Path:
+    """Folder with helm in it."""
+    return cache.entry(f"helm-{HELM_VERSION}", _build_helm)
+
+
+def _build_kube(folder: Path) -> None:
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    stamp = {"gitVersion": KUBERNETES_VERSION, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    variables = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamp.items())
+    flags = ("-trimpath", "-buildvcs=false", f"-ldflags=-s -w {variables}")
+    progress.run(
+        f"building the Kubernetes {KUBERNETES_VERSION} components, about 5 minutes the first time",
+        [_go(), "build", *flags, "-o", folder / "kube", "."],
+        cache.log_file("kube"),
+        cwd=_SOURCE,
+        environment=_environment(),
+    )
+    for component in COMPONENTS:
+        (folder / component).symlink_to("kube")
+
+
+def _build_helm(folder: Path) -> None:
+    flags = ("-trimpath", f"-ldflags=-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}")
+    progress.run(
+        f"building helm {HELM_VERSION}, about 2 minutes the first time",
+        [_go(), "install", *flags, f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"],
+        cache.log_file("helm"),
+        environment=_environment() | {"GOBIN": str(folder)},
+    )
+
+
+def _environment() -> dict[str, str]:
+    # No cgo: the programs then need nothing of the host, and no C compiler is needed to build them.
+    return dict(os.environ) | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+
+
+def _go() -> Path:
+    """A go command that is new enough: the one on PATH, else the pinned toolchain."""
+    found = shutil.which("go")
+    if found:
+        asked = subprocess.run([found, "env", "GOVERSION"], check=True, capture_output=True, text=True)
+        numbers = re.match(r"go(\d+)\.(\d+)", asked.stdout)
+        if numbers and (int(numbers[1]), int(numbers[2])) >= _OLDEST_GO:
+            return Path(found)
+    return cache.entry(f"go-{GO_VERSION}", _fetch_toolchain) / "bin" / "go"
+
+
+def _fetch_toolchain(folder: Path) -> None:
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise LabError(
+            f"the pinned Go is for Linux on x86_64, this is {platform.system()} on {platform.machine()}: "
+            f"put a go of {'.'.join(map(str, _OLDEST_GO))} or newer on PATH"
+        )
+    module = f"v0.0.1-go{GO_VERSION}.linux-amd64"
+    proxies = os.environ.get("GOPROXY", "").replace("|", ",").split(",")
+    proxy = next((each for each in proxies if each.startswith("https://")), "https://proxy.golang.org")
+    url = f"{proxy.rstrip('/')}/golang.org/toolchain/@v/{module}.zip"
+    progress.say(f"fetching the Go toolchain, 70 MB: {url}")
+    archive = folder.with_suffix(".zip")
+    with urllib.request.urlopen(url) as response, archive.open("wb") as output:  # noqa: S310 - https, see above
+        shutil.copyfileobj(response, output)
+    with archive.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != GO_SHA256:
+        raise LabError(f"{url}: SHA-256 is {found}, {GO_SHA256} is right")
+    unpacked = folder.with_suffix(".unpacked")
+    cache.remove(unpacked)
+    with zipfile.ZipFile(archive) as content:
+        content.extractall(unpacked)
+    root = unpacked / f"golang.org/toolchain@{module}"
+    # Module archives carry no modes.
+    for program in [*(root / "bin").iterdir(), *(root / "pkg/tool/linux_amd64").iterdir()]:
+        program.chmod(0o755)
+    root.rename(folder)
+    cache.remove(unpacked)
+    archive.unlink()

@@ -1,0 +1,84 @@
+"""Stopping a lab, from whatever state it is in, and looking for anything that it left behind."""
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.cluster import cache, cgroups, kernel, namespaces, processes, progress
+from tests.cluster.errors import LabError
+from tests.cluster.settings import Lab
+
+STOP_ORDER = (
+    "device-plugin",
+    "kube-proxy",
+    "kubelet",
+    "containerd",
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kube-apiserver",
+    "etcd",
+)
+_GRACE_SECONDS = 10.0
+
+
+def down(lab: Lab) -> None:
+    """Stops every component, kills what remains of pods, and removes the lab's mounts, network and cgroups.
+
+    Logs, images and volumes stay in the state folder.
+
+    Raises:
+        LabError: something is left; the message lists it.
+    """
+    if lab.state.exists():
+        with cache.lock(lab.state / "lock"):
+            _stop(lab)
+    else:
+        _stop(lab)
+    if left := leftovers(lab):
+        raise LabError("\n  ".join([f"lab {lab.name} is down except for", *left]))
+
+
+def leftovers(lab: Lab) -> list[str]:
+    """What of the lab still exists on the machine, one line each."""
+    recorded = namespaces.inodes(lab) | _recorded_namespaces(lab)
+    pids = cgroups.processes(lab.identity) | set(namespaces.members(recorded))
+    left = [f"process {pid}: {_command(pid)}" for pid in sorted(pids)]
+    left += [f"mount {path}" for path in namespaces.mounts_below(lab.state)]
+    if lab.network_namespace.exists():
+        left.append(f"network namespace {lab.network_namespace}")
+    return left + [f"cgroup {path}" for path in cgroups.existing(lab.identity)]
+
+
+def _stop(lab: Lab) -> None:
+    for component in STOP_ORDER:
+        process = processes.read_pidfile(lab.run / f"{component}.json")
+        if process and process.alive():
+            progress.say(f"stopping {component} (pid {process.pid})")
+            if not processes.stop(process, grace_seconds=_GRACE_SECONDS):
+                progress.say(f"  it did not end within {_GRACE_SECONDS:.0f} s and was killed")
+    orphans = len(cgroups.processes(lab.identity))
+    if orphans:
+        progress.say(f"killing {orphans} processes of pods and their shims")
+        cgroups.kill(lab.identity, timeout_seconds=30)
+    progress.say("removing mounts, network and cgroups")
+    namespaces.delete(lab)
+    cgroups.delete(lab.identity, timeout_seconds=30)
+    for name in ("run", "etcd", "kubelet"):
+        shutil.rmtree(lab.state / name, ignore_errors=True)
+    if not list(Path("/run/netns").glob("llamapool-lab-*")):
+        kernel.restore()
+
+
+def _recorded_namespaces(lab: Lab) -> set[int]:
+    try:
+        return set(json.loads((lab.state / "lab.json").read_text())["namespaces"])
+    except FileNotFoundError:
+        return set()
+
+
+def _command(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return "(ended)"
+    return words.replace(b"\0", b" ").decode(errors="replace")[:120].strip()
