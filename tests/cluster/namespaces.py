@@ -104,8 +104,8 @@ def _create_mount_namespace(lab: Lab) -> None:
         _run("mount", "--bind", folder, folder)
         _run("mount", "--make-private", folder)
     lab.mount_namespace.touch()
-    # Unmounts on the machine still reach the lab's copies (slave), so that the lab keeps none alive; among its
-    # own processes mounts are shared, which kubelet and container runtime need.
+    # Unmounts on the machine still reach the lab's copies (slave), so that the lab keeps none alive; among
+    # its own processes mounts are shared, which kubelet and container runtime need.
     script = 'set -e; mount --make-rshared /; while [ $# != 0 ]; do mount --bind "$1" "$2"; shift 2; done'
     pairs = [word for pair in lab.private_folders.items() for word in pair]
     unshare = ("unshare", f"--mount={lab.mount_namespace}", "--propagation", "slave")

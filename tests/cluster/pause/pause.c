@@ -1,4 +1,6 @@
 /* The process that holds a pod's namespaces: it waits, reaps what is orphaned to it, and ends when asked to. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
