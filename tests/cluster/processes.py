@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -64,18 +63,20 @@ def start(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     # The shell joins the cgroup and becomes the command: no moment in which a child could be born outside.
-    join = ["/bin/sh", "-c", 'echo 0 >"$0" && exec "$@"', cgroup / "cgroup.procs", *command]
-    with log.open("ab") as output:
-        popen = subprocess.Popen(
-            join,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-        )
-    process = find(popen.pid)
+    join = ("/bin/sh", "-c", 'cd / && echo 0 >"$0" && exec "$@"', cgroup / "cgroup.procs", *command)
+    # Not subprocess.Popen, which wants to see the end of what it started.
+    pid = os.posix_spawn(
+        join[0],
+        join,
+        environment,
+        setsid=True,
+        file_actions=(
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ),
+    )
+    process = find(pid)
     if process is None:
         raise ProcessLookupError(f"{command[0]} ended at once; see {log}")
     write_pidfile(pidfile, process)
