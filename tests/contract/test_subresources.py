@@ -67,9 +67,8 @@ def without_nulls(value: Any) -> Any:
 @pytest.fixture
 def shown(namespace: Kubectl) -> Iterator[Kubectl]:
     """A HybridModel ``shown`` with a status."""
-    namespace(
-        "create", "--filename", "-", stdin=yaml.safe_dump(merged(MINIMAL, {"metadata": {"name": "shown"}}))
-    )
+    model = merged(MINIMAL, {"metadata": {"name": "shown"}, "spec": {"replicas": 1}})
+    namespace("create", "--filename", "-", stdin=yaml.safe_dump(model))
     patch_status(namespace, STATUS)
     yield namespace
     namespace("delete", "hybridmodel", "shown")
@@ -102,7 +101,7 @@ def test_a_patch_of_status_changes_no_spec(shown: Kubectl) -> None:
         "patch", "hybridmodel", "shown", "--subresource", "status", "--type", "merge",
         "--patch", json.dumps({"spec": {"replicas": 5}}),
     )  # fmt: skip
-    assert "replicas" not in shown.get("hybridmodel", "shown")["spec"]
+    assert shown.get("hybridmodel", "shown")["spec"]["replicas"] == 1
 
 
 def test_a_patch_of_spec_changes_no_status(shown: Kubectl) -> None:
@@ -120,6 +119,7 @@ def test_kubectl_scale_sets_the_replicas(shown: Kubectl) -> None:
 def test_the_scale_subresource_gives_an_autoscaler_replicas_and_selector(shown: Kubectl) -> None:
     path = f"/apis/llamapool.dev/v1alpha1/namespaces/{shown.namespace}/hybridmodels/shown/scale"
     scale = json.loads(shown("get", "--raw", path))
+    assert scale["spec"] == {"replicas": 1}
     assert scale["status"] == {"replicas": 1, "selector": "llamapool.dev/model=shown"}
 
 
