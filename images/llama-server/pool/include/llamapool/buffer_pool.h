@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llamapool/mapping.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace llamapool {
+
+// Figures of a pool. The counters only grow; a trim resets none of them, nor the high-water mark.
+struct pool_statistics {
+    std::uint64_t hits = 0;       // takes served from a pooled buffer, or from the one the caller held already
+    std::uint64_t misses = 0;     // takes that mapped fresh memory
+    std::uint64_t evictions = 0;  // pooled buffers displaced by a larger one, by a smaller cap or by disuse
+    std::uint64_t declines = 0;   // buffers offered and not kept
+    std::uint64_t trims = 0;      // trims that released something
+    std::size_t held_bytes = 0;
+    std::size_t held_buffers = 0;
+    std::size_t high_water_bytes = 0;
+    std::size_t cap_bytes = 0;
+};
+
+// A bounded store of resident buffers between two uses. Thread-safe; memory is unmapped outside the lock.
+//
+// Bounds on waste, all in mapped bytes:
+//  * a buffer handed out is at most 1/8 larger than what was asked (`slack`);
+//  * a pooled buffer at most 1/8 too small is grown by what is missing, so a checkpoint that grows from turn to turn
+//    reuses its predecessor instead of leaving it behind;
+//  * a buffer that `stale_takes` takes have passed over is dropped, so sizes that are asked no more do not stay;
+//  * what is held never exceeds the cap, nor `max_buffers`.
+class buffer_pool {
+  public:
+    static constexpr std::size_t floor_bytes = std::size_t{32} << 20;  // glibc's largest mmap threshold on LP64
+    static constexpr std::size_t max_buffers = 64;
+    static constexpr std::uint64_t stale_takes = 256;
+
+    explicit buffer_pool(std::size_t cap_bytes) noexcept : cap_bytes_(cap_bytes) {}
+
+    // The pool of the process. Never destroyed: a checkpoint with static storage may outlive every destructor.
+    // Its cap is 0 until set_cap().
+    static buffer_pool & instance();
+
+    // A resident buffer of at least `bytes`, from the pool where one fits. Throws std::bad_alloc.
+    mapping take(std::size_t bytes);
+
+    // The caller found its own buffer large enough: the cheapest kind of hit.
+    void count_reuse() noexcept;
+
+    // Keeps the buffer if it fits the caps. When full, displaces the smallest buffers, only ones smaller than this
+    // one and only if that makes enough room; otherwise the pool is left as it was and the buffer is unmapped.
+    void put(mapping buffer) noexcept;
+
+    // Unmaps what is held, the smallest first, until at most `keep_bytes` are. Returns the bytes released.
+    std::size_t trim(std::size_t keep_bytes = 0) noexcept;
+
+    // A smaller cap is applied at once.
+    void set_cap(std::size_t cap_bytes) noexcept;
+
+    pool_statistics statistics() const noexcept;
+
+  private:
+    struct entry {
+        mapping buffer;
+        std::uint64_t put_at = 0;  // in takes
+    };
+    using victims = std::array<mapping, max_buffers>;
+
+    static std::size_t slack(std::size_t bytes) noexcept { return bytes / 8; }
+    std::size_t position_for(std::size_t bytes) const noexcept;
+    mapping remove(std::size_t position) noexcept;
+    std::size_t remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept;
+    std::size_t shrink_to(std::size_t keep_bytes, victims & out) noexcept;
+    std::size_t drop_stale(victims & out) noexcept;
+
+    mutable std::mutex mutex_;
+    std::array<entry, max_buffers> held_;  // [0, held_buffers) ascending by size, then by age: no allocation to keep one
+    std::size_t held_buffers_ = 0;
+    std::size_t held_bytes_ = 0;
+    std::size_t cap_bytes_;
+    std::uint64_t takes_ = 0;
+    pool_statistics counters_;
+};
+
+}  // namespace llamapool

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llamapool/cgroup.h"
+#include "llamapool/sliding_maximum.h"
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace llamapool {
+
+// What is known of the memory around the process. Absent: not known, or no limit.
+struct memory_figures {
+    std::optional<std::uint64_t> limit_bytes;
+    std::optional<cgroup_usage> usage;
+    std::optional<std::uint64_t> oom_kills;
+    std::optional<std::uint64_t> base_bytes;
+};
+
+// Reads the cgroup and keeps the base: the highest (unreclaimable memory - sequence state) of the last ten minutes
+// with the model loaded. Time without the model does not count: a sleeping server's low figure is no base, and the
+// base from before the sleep stays until new figures replace it. Thread-safe.
+class memory_watch {
+  public:
+    static constexpr std::int64_t window_seconds = 600;
+
+    explicit memory_watch(cgroup group) : group_(std::move(group)) {}
+
+    // `state_bytes`: mapped sequence state right now; `now_seconds`: any clock that never goes back.
+    memory_figures sample(std::int64_t now_seconds, std::uint64_t state_bytes);
+
+    // Figures of the last sample; reads nothing and waits for no file.
+    memory_figures last() const;
+
+    // Base is taken from the samples after true and before false.
+    void set_model_loaded(bool loaded);
+
+  private:
+    cgroup group_;
+    std::mutex sampling_;  // one reader of the files at a time
+    std::int64_t sampled_at_seconds_ = 0;
+    std::int64_t loaded_seconds_ = 0;  // the window's own clock: seconds with the model loaded
+    sliding_maximum base_{window_seconds};
+
+    mutable std::mutex mutex_;  // of what follows, never held across a read
+    bool model_loaded_ = false;
+    memory_figures last_;
+};
+
+}  // namespace llamapool

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llamapool/memory_watch.h"
+
+#include <algorithm>
+
+namespace llamapool {
+
+memory_figures memory_watch::sample(std::int64_t now_seconds, std::uint64_t state_bytes) {
+    const std::lock_guard<std::mutex> one_at_a_time(sampling_);
+    memory_figures figures;
+    figures.limit_bytes = group_.effective_limit_bytes();
+    figures.usage = group_.usage();
+    figures.oom_kills = group_.oom_kills();
+
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (model_loaded_) {
+        loaded_seconds_ += std::max<std::int64_t>(now_seconds - sampled_at_seconds_, 0);
+        if (figures.usage) {
+            const std::uint64_t total = figures.usage->unreclaimable_bytes;
+            base_.observe(loaded_seconds_, static_cast<std::int64_t>(total - std::min(total, state_bytes)));
+        }
+    }
+    sampled_at_seconds_ = now_seconds;
+    if (const auto base = base_.maximum()) {
+        figures.base_bytes = static_cast<std::uint64_t>(*base);
+    }
+    last_ = figures;
+    return figures;
+}
+
+memory_figures memory_watch::last() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return last_;
+}
+
+void memory_watch::set_model_loaded(bool loaded) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    model_loaded_ = loaded;
+}
+
+}  // namespace llamapool

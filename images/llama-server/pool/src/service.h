@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llamapool/cgroup.h"
+#include "llamapool/histogram.h"
+#include "llamapool/limits_file.h"
+#include "llamapool/memory_watch.h"
+#include "llamapool/metrics_server.h"
+#include "llamapool/server.h"
+#include "llamapool/settings.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace llamapool {
+
+// Where everything of one server process comes together: it applies limits, follows the cgroup and shows the figures.
+class service {
+  public:
+    // `group` is the cgroup to follow, `host_bytes` the host's RAM where known. Throws std::runtime_error.
+    service(settings from, cgroup group, std::optional<std::size_t> host_bytes);
+    service(const service &) = delete;
+    service & operator=(const service &) = delete;
+    service(service &&) = delete;
+    service & operator=(service &&) = delete;
+    ~service();
+
+    // One round of the monitor: new limits and the cgroup's figures are applied. The monitor does this every second.
+    void refresh();
+
+    // The metrics page. Waits for no file, no queue and no slot.
+    std::string page() const;
+
+    void model_loaded();
+    void model_unloaded();
+    void idle_for(std::int64_t idle_milliseconds);
+    void first_token(double seconds, std::size_t prompt_tokens);
+    void checkpoint_made(std::size_t bytes, double seconds);
+
+    std::uint16_t metrics_port() const noexcept { return metrics_server_ ? metrics_server_->port() : 0; }
+
+  private:
+    void watch();
+
+    const settings settings_;
+    const std::optional<std::size_t> host_bytes_;
+    memory_watch memory_;
+
+    std::mutex refreshing_;  // of the two that follow
+    limits_file limits_file_;
+    limits limits_;
+
+    histogram time_to_first_token_seconds_ = histogram::of_seconds();
+    histogram checkpoint_seconds_ = histogram::of_seconds();
+    histogram prompt_tokens_{1, 2, 1 << 20};
+    std::atomic<std::uint64_t> checkpoint_bytes_{0};  // 0: none made yet
+    std::atomic<std::int64_t> limits_generation_{-1};  // -1: no file applied
+    std::atomic<std::uint64_t> limits_errors_{0};
+
+    std::mutex mutex_;
+    std::condition_variable stop_requested_;
+    bool stopping_ = false;
+    std::unique_ptr<metrics_server> metrics_server_;
+    std::thread monitor_;
+};
+
+}  // namespace llamapool

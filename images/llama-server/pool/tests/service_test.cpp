@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service.h"
+
+#include "captured_tree.h"
+#include "llamapool/buffer_pool.h"
+#include "llamapool/state_buffer.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <thread>
+
+namespace llamapool {
+namespace {
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+constexpr std::size_t host_bytes = 65536 * MiB;
+
+// A service in a cgroup of 4 GiB on a host of 64 GiB.
+class service_test : public testing::Test {
+  protected:
+    service_test() {
+        tree_.file("proc/self/cgroup", "0::/\n").file("proc/self/mountinfo", "1 1 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+        tree_.file("cg/memory.max", std::to_string(4096 * MiB)).file("cg/memory.stat", "anon 1000\nfile 20\nshmem 4\n");
+        settings_.metrics_port = 0;
+        settings_.limits_file = tree_.root() / "limits.json";
+    }
+    void TearDown() override {
+        buffer_pool::instance().trim();
+        buffer_pool::instance().set_cap(0);
+    }
+
+    // By pointer: a service can not be moved.
+    std::unique_ptr<service> start() {
+        return std::make_unique<service>(settings_, cgroup::of_this_process(tree_.root()), host_bytes);
+    }
+    static bool shows(const service & running, const std::string & line) {
+        return running.page().find("\n" + line) != std::string::npos;
+    }
+    static std::size_t cap_bytes() { return buffer_pool::instance().statistics().cap_bytes; }
+
+    captured_tree tree_;
+    settings settings_;
+};
+
+TEST_F(service_test, takes_a_sixteenth_of_the_pods_limit_and_not_of_the_hosts_memory) {
+    const auto running = start();
+    EXPECT_EQ(cap_bytes(), 256 * MiB);
+    EXPECT_TRUE(shows(*running, "llamapool_pool_cap_bytes 268435456\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_cgroup_limit_bytes 4294967296\n"));
+}
+
+TEST_F(service_test, takes_the_cap_of_its_environment) {
+    settings_.pool_cap_bytes = 7;
+    const auto running = start();
+    EXPECT_EQ(cap_bytes(), 7U);
+}
+
+TEST_F(service_test, replaces_its_cap_by_the_limits_files_and_shows_the_generation) {
+    tree_.file("limits.json", R"({"generation": 7, "poolCapBytes": 5000})");
+    const auto running = start();
+    EXPECT_EQ(cap_bytes(), 5000U);
+    EXPECT_TRUE(shows(*running, "llamapool_limits_generation 7\n"));
+}
+
+TEST_F(service_test, applies_changed_limits_within_two_seconds_without_being_asked) {
+    const auto running = start();
+    tree_.file("limits.json", R"({"generation": 1, "poolCapBytes": 0})");
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (cap_bytes() != 0 && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(cap_bytes(), 0U);
+}
+
+TEST_F(service_test, goes_back_to_its_own_cap_when_the_limits_file_is_gone) {
+    tree_.file("limits.json", R"({"generation": 7, "poolCapBytes": 5000})");
+    const auto running = start();
+    std::filesystem::remove(tree_.root() / "limits.json");
+    running->refresh();
+    EXPECT_EQ(cap_bytes(), 256 * MiB);
+    EXPECT_FALSE(shows(*running, "llamapool_limits_generation"));
+}
+
+TEST_F(service_test, counts_an_invalid_limits_file_and_keeps_the_last_good_cap) {
+    tree_.file("limits.json", R"({"generation": 7, "poolCapBytes": 5000})");
+    const auto running = start();
+    tree_.file("limits.json", R"({"generation": 8, "poolCapBytes": -5})");
+    running->refresh();
+    EXPECT_EQ(cap_bytes(), 5000U);
+    EXPECT_TRUE(shows(*running, "llamapool_limits_errors_total 1\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_limits_generation 7\n"));
+}
+
+TEST_F(service_test, follows_its_cgroup_when_that_is_resized) {
+    const auto running = start();
+    tree_.file("cg/memory.max", std::to_string(8192 * MiB));
+    running->refresh();
+    EXPECT_EQ(cap_bytes(), 512 * MiB);
+}
+
+TEST_F(service_test, keeps_nothing_when_it_is_off) {
+    settings_.pooled = false;
+    settings_.pool_cap_bytes = 1000 * MiB;
+    const auto running = start();
+    EXPECT_EQ(cap_bytes(), 0U);
+    EXPECT_TRUE(shows(*running, "llamapool_build_info{version=\"" LLAMAPOOL_TEST_VERSION "\",upstream=\"none\",mode=\"off\"} 1\n"));
+    EXPECT_FALSE(shows(*running, "llamapool_state_bytes"));
+    state_buffer::use_plain_allocation(false);
+}
+
+TEST_F(service_test, shows_no_checkpoint_size_before_the_first_checkpoint) {
+    const auto running = start();
+    EXPECT_FALSE(shows(*running, "llamapool_checkpoint_bytes"));
+    running->checkpoint_made(156894208, 0.01);
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoint_bytes 156894208\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoint_seconds_count 1\n"));
+}
+
+TEST_F(service_test, shows_no_base_before_the_model_is_loaded) {
+    const auto running = start();
+    EXPECT_FALSE(shows(*running, "llamapool_memory_base_bytes"));
+    running->model_loaded();
+    EXPECT_TRUE(shows(*running, "llamapool_memory_base_bytes 1004\n"));
+}
+
+TEST_F(service_test, shows_live_checkpoints_and_all_state) {
+    const auto running = start();
+    state_buffer first;
+    first.resize(64 * MiB);
+    state_buffer second;
+    second.resize(40 * MiB);
+    const state_buffer shared = first;
+    second.clear();
+    second.shrink_to_fit();
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoints_live 1\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoints_live_bytes 67108864\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_pool_held_bytes 41943040\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_state_bytes 109051904\n"));
+}
+
+TEST_F(service_test, trims_when_idle_for_long_enough_and_not_before) {
+    const auto running = start();
+    { state_buffer{}.resize(64 * MiB); }
+    running->idle_for(59999);
+    EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 64 * MiB);
+    running->idle_for(60000);
+    EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
+}
+
+TEST_F(service_test, trims_when_the_model_is_unloaded_for_sleep) {
+    const auto running = start();
+    { state_buffer{}.resize(64 * MiB); }
+    running->model_unloaded();
+    EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
+}
+
+TEST_F(service_test, shows_a_first_token_in_both_histograms) {
+    const auto running = start();
+    running->first_token(0.25, 100);
+    EXPECT_TRUE(shows(*running, "llamapool_time_to_first_token_seconds_sum 0.25\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_prompt_tokens_bucket{le=\"128\"} 1\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_prompt_tokens_bucket{le=\"64\"} 0\n"));
+}
+
+TEST_F(service_test, leaves_the_limit_out_where_there_is_none) {
+    tree_.file("cg/memory.max", "max\n");
+    const auto running = start();
+    EXPECT_FALSE(shows(*running, "llamapool_cgroup_limit_bytes"));
+    EXPECT_EQ(cap_bytes(), host_bytes / 16);
+}
+
+TEST_F(service_test, serves_its_page_on_the_metrics_port) {
+    {
+        const metrics_server probe(0, [] { return std::string(); });
+        settings_.metrics_port = probe.port();  // a port that is free once the probe is gone
+    }
+    const auto running = start();
+    const auto answer = httplib::Client("127.0.0.1", running->metrics_port()).Get("/metrics");
+    ASSERT_TRUE(answer);
+    EXPECT_NE(answer->body.find("llamapool_build_info{"), std::string::npos);
+}
+
+class start_service_test : public testing::Test {
+  protected:
+    void SetUp() override { setenv("LLAMAPOOL_METRICS_PORT", "0", 1); }
+    void TearDown() override {
+        unsetenv("LLAMAPOOL_METRICS_PORT");
+        unsetenv("LLAMAPOOL_MODE");
+        state_buffer::use_plain_allocation(false);
+        buffer_pool::instance().set_cap(0);
+    }
+    static std::string said_by(server_role role, bool expect_start) {
+        testing::internal::CaptureStderr();
+        const service_handle handle = start_service(role);
+        EXPECT_EQ(handle != nullptr, expect_start);
+        return testing::internal::GetCapturedStderr();
+    }
+};
+
+TEST_F(start_service_test, starts_from_the_environment) {
+    said_by(server_role::single, true);
+}
+
+TEST_F(start_service_test, says_what_is_wrong_with_the_environment) {
+    setenv("LLAMAPOOL_MODE", "maybe", 1);
+    EXPECT_NE(said_by(server_role::single, false).find("LLAMAPOOL_MODE is 'maybe'"), std::string::npos);
+}
+
+TEST_F(start_service_test, refuses_router_mode) {
+    EXPECT_NE(said_by(server_role::router, false).find("router mode is not supported"), std::string::npos);
+    EXPECT_NE(said_by(server_role::child, false).find("router mode is not supported"), std::string::npos);
+}
+
+TEST_F(start_service_test, lets_a_router_run_when_it_is_off) {
+    setenv("LLAMAPOOL_MODE", "off", 1);
+    said_by(server_role::router, true);
+}
+
+TEST_F(start_service_test, ignores_calls_while_no_service_runs) {
+    model_loaded();
+    first_token(1, 2, 3);
+    checkpoint_made(1, 1);
+    idle_for(1);
+    model_unloaded();
+}
+
+}  // namespace
+}  // namespace llamapool
