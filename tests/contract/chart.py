@@ -51,7 +51,7 @@ def installed(kubectl: Kubectl) -> Iterator[Release]:
     run(
         "helm", "install", "llamapool", str(CHART), *arguments, "--set", "crd.install=false",
         # What is tested here are the rights; no operator must run beside the other tests.
-        "--set", "nodeSelector.llamapool\\.dev/none=true",
+        "--set", "nodeSelector.no=where",
     )  # fmt: skip
     try:
         yield Release(kubectl.namespace)
