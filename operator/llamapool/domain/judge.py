@@ -1,0 +1,163 @@
+"""The conditions of a model: an ordered tuple of small checks, each from facts and decision to one."""
+
+from collections.abc import Callable
+
+from llamapool.domain.conditions import Condition, ConditionStatus, ConditionType, PoolMode, Reason
+from llamapool.domain.decide import Decision
+from llamapool.domain.facts import Facts, ServerSample
+from llamapool.domain.memory import fit_of
+from llamapool.domain.quantity import format_bytes
+
+Check = Callable[[Facts, Decision], Condition]
+Verdict = tuple[ConditionStatus, Reason, str]
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+
+def judge(facts: Facts, decision: Decision) -> tuple[Condition, ...]:
+    """Return every condition of a model whose spec could be used, in a fixed order."""
+    return tuple(check(facts, decision) for check in _CHECKS)
+
+
+def unusable(reason: Reason, message: str) -> tuple[Condition, ...]:
+    """Return the conditions of a model whose spec cannot be acted on: only that it is not ready, and why."""
+    return (Condition(type=ConditionType.READY, status=FALSE, reason=reason, message=message),)
+
+
+def _ready(facts: Facts, _decision: Decision) -> Condition:
+    def ready(status: ConditionStatus, reason: Reason, message: str) -> Condition:
+        return Condition(type=ConditionType.READY, status=status, reason=reason, message=message)
+
+    wanted = 1 if facts.workload is None else facts.workload.wanted_replicas
+    count = len(facts.ready_pods)
+    if wanted == 0:
+        return ready(FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0")
+    if count:
+        return ready(TRUE, Reason.SERVING, f"{min(count, wanted)} of {wanted} replicas answer requests")
+    troubles = [f"pod {pod.name}: {pod.trouble}" for pod in facts.pods if pod.trouble is not None]
+    if facts.workload is not None and facts.workload.failure is not None:
+        return ready(FALSE, Reason.ROLLOUT_FAILED, "; ".join([facts.workload.failure, *troubles]))
+    return ready(FALSE, Reason.STARTING, "; ".join(troubles) or "no replica answers requests yet")
+
+
+def _memory_fits(facts: Facts, decision: Decision) -> Condition:
+    def fits(status: ConditionStatus, reason: Reason, message: str) -> Condition:
+        return Condition(type=ConditionType.MEMORY_FITS, status=status, reason=reason, message=message)
+
+    plan, slots = decision.plan, facts.policy.slots
+    if plan.limit_bytes is None:
+        if not decision.limit_reported:
+            return fits(
+                UNKNOWN, Reason.LIMIT_NOT_REPORTED, "no running pod has reported its memory limit yet"
+            )
+        return fits(
+            UNKNOWN,
+            Reason.NO_MEMORY_LIMIT,
+            "the pods have no memory limit, so nothing bounds them; set spec.resources.limits.memory",
+        )
+    if plan.checkpoint_bytes is None:
+        return fits(
+            UNKNOWN, Reason.CHECKPOINT_NOT_SEEN, "no server has reported the size of a checkpoint yet"
+        )
+    fit = fit_of(plan, slots)
+    if fit is None:
+        return fits(
+            UNKNOWN, Reason.BASE_NOT_MEASURED, "no server has reported what it needs beside state yet"
+        )
+    if fit.fits:
+        return fits(
+            TRUE,
+            Reason.BUDGET_SUFFICIENT,
+            f"the limit of {format_bytes(plan.limit_bytes)} holds {fit.most_slots} checkpoints"
+            f" for {slots} slots",
+        )
+    return fits(
+        FALSE,
+        Reason.BUDGET_TOO_SMALL,
+        f"the limit of {format_bytes(plan.limit_bytes)} holds {fit.most_slots} checkpoints for {slots} slots:"
+        f" {fit.shortfall_bytes} bytes short; set spec.resources.limits.memory to at least"
+        f" {fit.least_limit_bytes}, or spec.server.slots to at most {fit.most_slots}",
+    )
+
+
+def _limits_applied(facts: Facts, decision: Decision) -> Condition:
+    def applied(status: ConditionStatus, reason: Reason, message: str) -> Condition:
+        return Condition(type=ConditionType.LIMITS_APPLIED, status=status, reason=reason, message=message)
+
+    generation, cap_bytes = decision.limits.generation, decision.limits.pool_cap_bytes
+    if not facts.ready_pods:
+        return applied(UNKNOWN, Reason.NO_PODS, "no replica answers requests yet")
+    for pod in facts.ready_pods:
+        if not isinstance(pod.sample, ServerSample):
+            continue
+        if pod.sample.limits_generation not in (None, generation):
+            return applied(
+                FALSE,
+                Reason.NOT_ACKNOWLEDGED,
+                f"pod {pod.name} applies generation {pod.sample.limits_generation}, written is {generation}",
+            )
+        effective_bytes = pod.sample.pool_cap_bytes
+        if cap_bytes is not None and effective_bytes not in (None, cap_bytes):
+            return applied(
+                FALSE,
+                Reason.BOUNDED_BY_SERVER,
+                f"pod {pod.name} keeps at most {effective_bytes} bytes of buffers, written is {cap_bytes}:"
+                " its own budget allows no more",
+            )
+    unknown = _unknown_figure(facts, "limits_generation") or (
+        None if cap_bytes is None else _unknown_figure(facts, "pool_cap_bytes")
+    )
+    if unknown is not None:
+        return applied(UNKNOWN, *unknown)
+    return applied(TRUE, Reason.ACKNOWLEDGED, f"every ready pod applies generation {generation}")
+
+
+def _pool_active(facts: Facts, decision: Decision) -> Condition:
+    status, reason, message = (
+        _pool_turned_off(facts, decision) or _pool_unknown(facts) or _pool_in_effect(facts, decision)
+    )
+    return Condition(type=ConditionType.POOL_ACTIVE, status=status, reason=reason, message=message)
+
+
+def _pool_turned_off(facts: Facts, decision: Decision) -> Verdict | None:
+    if decision.limits.pool_cap_bytes != 0:
+        return None
+    if facts.policy.mode is not PoolMode.AUTO:
+        return FALSE, Reason.POOL_OFF, "spec.pool turns it off: no buffer is kept for reuse"
+    room = f"the plan has no room for one buffer of {decision.plan.buffer_bytes} bytes"
+    return FALSE, Reason.NO_BUFFER_FITS, room
+
+
+def _pool_unknown(facts: Facts) -> Verdict | None:
+    if not facts.ready_pods:
+        return UNKNOWN, Reason.NO_PODS, "no replica answers requests yet"
+    unknown = _unknown_figure(facts, "pool_cap_bytes")
+    return None if unknown is None else (UNKNOWN, *unknown)
+
+
+def _pool_in_effect(facts: Facts, decision: Decision) -> Verdict:
+    """Judge by the smallest cap that the servers report; every one of them does."""
+    samples = [pod.sample for pod in facts.ready_pods if isinstance(pod.sample, ServerSample)]
+    cap_bytes = min(sample.pool_cap_bytes or 0 for sample in samples)
+    buffer_bytes = decision.plan.buffer_bytes
+    if cap_bytes < (buffer_bytes or 1):
+        needs = "" if buffer_bytes is None else f", is less than one buffer of {buffer_bytes} bytes"
+        return FALSE, Reason.NO_BUFFER_FITS, f"the cap in effect, {cap_bytes} bytes{needs}"
+    kept = f"at most {format_bytes(cap_bytes)} of buffers are kept for reuse"
+    if decision.limit_reported and decision.plan.limit_bytes is None and facts.policy.mode is PoolMode.AUTO:
+        return TRUE, Reason.NO_MEMORY_LIMIT, f"{kept}: the pods have no limit, the host's RAM counts"
+    return TRUE, Reason.POOL_CAPPED, kept
+
+
+def _unknown_figure(facts: Facts, name: str) -> tuple[Reason, str] | None:
+    """Return why a figure is not known for every ready pod; None where it is."""
+    for pod in facts.ready_pods:
+        if not isinstance(pod.sample, ServerSample):
+            message = "not scraped" if pod.sample is None else f"{pod.sample.reason}: {pod.sample.message}"
+            return Reason.METRICS_UNAVAILABLE, f"metrics of pod {pod.name}: {message}"
+        if getattr(pod.sample, name) is None:
+            return Reason.METRIC_MISSING, f"the server of pod {pod.name} does not report its {name}"
+    return None
+
+
+_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active)

@@ -1,0 +1,154 @@
+"""The memory plan of one pod: what its limit leaves for sequence state, and the pool's cap within that.
+
+host bytes = base + state budget <= limit - headroom. All sizes are bytes; cap, budget and state count what is
+mapped, rounding included.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from llamapool.domain.conditions import PoolMode
+
+_MIB = 1 << 20
+HUGE_PAGE_BYTES = 2 * _MIB
+"""Checkpoint buffers are mapped in huge pages, so their size is rounded up to a multiple of one."""
+LEAST_HEADROOM_BYTES = 256 * _MIB
+HEADROOM_SHARE = Fraction(5, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPolicy:
+    """What the user asked of the pool (`spec.pool`).
+
+    Attributes:
+        mode: who sets the cap.
+        cap_bytes: the user's cap; set where the mode is Fixed.
+        limit_percent: share of the limit, in percent, that the pool may keep at least.
+        slots: requests served at once; each can use one buffer.
+    """
+
+    mode: PoolMode
+    cap_bytes: int | None
+    limit_percent: Fraction
+    slots: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """The plan of one pod.
+
+    Attributes:
+        limit_bytes: the pod's memory limit, as its status reports it; None: it has none, or is not known.
+        headroom_bytes: kept free under the limit; None without a limit.
+        base_bytes: what the server needs beside state; None: not measured yet.
+        checkpoint_bytes: size of the data of one checkpoint; None: not seen yet.
+        state_budget_bytes: limit - headroom - base, never below 0; None where one of them is unknown.
+        pool_cap_bytes: most bytes of buffers kept for reuse; None: the server's own rule.
+    """
+
+    limit_bytes: int | None
+    headroom_bytes: int | None
+    base_bytes: int | None
+    checkpoint_bytes: int | None
+    state_budget_bytes: int | None
+    pool_cap_bytes: int | None
+
+    @property
+    def buffer_bytes(self) -> int | None:
+        """What one checkpoint maps; None until one was seen."""
+        return None if self.checkpoint_bytes is None else mapped_bytes(self.checkpoint_bytes)
+
+
+def mapped_bytes(data_bytes: int) -> int:
+    """Return what a buffer of `data_bytes` maps: rounded up to whole huge pages of 2 MiB."""
+    return -(-data_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+
+
+def headroom_bytes(limit_bytes: int) -> int:
+    """Return what is kept free under a limit: the larger of 256 MiB and 5 %, rounded up."""
+    return max(LEAST_HEADROOM_BYTES, -int(-limit_bytes * HEADROOM_SHARE // 1))
+
+
+def make_plan(
+    *, policy: PoolPolicy, limit_bytes: int | None, base_bytes: int | None, checkpoint_bytes: int | None
+) -> MemoryPlan:
+    """Plan one pod's host memory.
+
+    Args:
+        policy: what the user asked of the pool.
+        limit_bytes: the pod's memory limit as its status reports it; None: none, or not known.
+        base_bytes: what the server needs beside state; None: not measured yet.
+        checkpoint_bytes: size of the data of one checkpoint; None: not seen yet.
+    """
+    headroom = None if limit_bytes is None else headroom_bytes(limit_bytes)
+    budget = None
+    if limit_bytes is not None and headroom is not None and base_bytes is not None:
+        budget = max(0, limit_bytes - headroom - base_bytes)
+    return MemoryPlan(
+        limit_bytes=limit_bytes,
+        headroom_bytes=headroom,
+        base_bytes=base_bytes,
+        checkpoint_bytes=checkpoint_bytes,
+        state_budget_bytes=budget,
+        pool_cap_bytes=_pool_cap_bytes(policy, limit_bytes, base_bytes or 0, checkpoint_bytes),
+    )
+
+
+def _pool_cap_bytes(
+    policy: PoolPolicy, limit_bytes: int | None, base_bytes: int, checkpoint_bytes: int | None
+) -> int | None:
+    """Return the cap of the plan's rule: min(room, max(share of the limit, a buffer a slot)), whole buffers.
+
+    The user's Fixed cap is taken as it is: the server bounds it by its own budget.
+    """
+    if policy.mode is PoolMode.OFF:
+        return 0
+    if policy.mode is PoolMode.FIXED:
+        return policy.cap_bytes
+    if limit_bytes is None:
+        return None
+    share_bytes = int(limit_bytes * policy.limit_percent / 100)
+    room_bytes = max(0, limit_bytes - headroom_bytes(limit_bytes) - base_bytes)
+    if checkpoint_bytes is None:
+        return min(share_bytes, room_bytes)
+    buffer_bytes = mapped_bytes(checkpoint_bytes)
+    wanted_bytes = min(room_bytes, max(share_bytes, policy.slots * buffer_bytes))
+    return wanted_bytes // buffer_bytes * buffer_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Whether a plan's budget holds one checkpoint a slot.
+
+    Attributes:
+        fits: the answer.
+        shortfall_bytes: how much more budget it would take; 0 where it fits.
+        least_limit_bytes: the smallest limit that would fit.
+        most_slots: the largest number of slots that fits this limit.
+    """
+
+    fits: bool
+    shortfall_bytes: int
+    least_limit_bytes: int
+    most_slots: int
+
+
+def fit_of(plan: MemoryPlan, slots: int) -> Fit | None:
+    """Return whether the plan holds a checkpoint a slot; None where base, limit or checkpoint is unknown."""
+    buffer_bytes, budget_bytes, base_bytes = plan.buffer_bytes, plan.state_budget_bytes, plan.base_bytes
+    if buffer_bytes is None or budget_bytes is None or base_bytes is None:
+        return None
+    need_bytes = base_bytes + slots * buffer_bytes
+    # limit - max(256 MiB, ceil(5 % of it)) >= need: the larger of the two limits that follow.
+    by_share = -int(-need_bytes / (1 - HEADROOM_SHARE) // 1)
+    least_limit_bytes = max(need_bytes + LEAST_HEADROOM_BYTES, by_share)
+    if least_limit_bytes - headroom_bytes(least_limit_bytes) < need_bytes:
+        least_limit_bytes += 1  # the headroom is rounded up to a byte
+    limit_bytes, headroom = plan.limit_bytes or 0, plan.headroom_bytes or 0
+    shortfall_bytes = max(0, need_bytes + headroom - limit_bytes)
+    return Fit(
+        fits=shortfall_bytes == 0,
+        shortfall_bytes=shortfall_bytes,
+        least_limit_bytes=least_limit_bytes,
+        most_slots=budget_bytes // buffer_bytes,
+    )
