@@ -1,0 +1,97 @@
+"""Fetching and reading the metrics of one server."""
+
+import math
+from typing import Protocol
+
+import urllib3
+from prometheus_client.parser import text_string_to_metric_families
+
+from llamapool.domain.facts import ServerSample
+from llamapool.domain.histogram import Histogram
+from llamapool.errors import ScrapeError
+
+_TTFT = "llamapool_time_to_first_token_seconds"
+_LARGEST_PAGE_BYTES = 4 << 20
+
+
+class Scraper(Protocol):
+    """A way to a server's metrics."""
+
+    def scrape(self, host: str, port: int) -> ServerSample:
+        """Return what the server reports; ScrapeError if it could not be had."""
+
+
+class HttpScraper:
+    """Scrapes over HTTP; connections are kept and may be used from several threads."""
+
+    def __init__(self, *, timeout_seconds: float) -> None:
+        self._pool = urllib3.PoolManager(
+            num_pools=256, timeout=urllib3.Timeout(total=timeout_seconds), retries=False
+        )
+
+    def scrape(self, host: str, port: int) -> ServerSample:
+        """Return what the server reports.
+
+        Raises:
+            ScrapeError: no answer in time (Timeout), none at all (Unreachable), another status than 200
+                (BadStatus), or text that is not Prometheus' (Malformed).
+        """
+        address = f"[{host}]" if ":" in host else host
+        try:
+            with self._pool.request(
+                "GET", f"http://{address}:{port}/metrics", preload_content=False
+            ) as response:
+                text = response.read(_LARGEST_PAGE_BYTES)
+        except urllib3.exceptions.TimeoutError as error:
+            raise ScrapeError("Timeout", f"no answer from {address}:{port} in time") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ScrapeError("Unreachable", f"{address}:{port}: {error}") from error
+        if response.status != 200:  # noqa: PLR2004 - HTTP
+            raise ScrapeError("BadStatus", f"{address}:{port} answers {response.status}, not 200")
+        return parse_sample(text.decode(errors="replace"))
+
+
+def parse_sample(text: str) -> ServerSample:
+    """Read the text of a server's /metrics.
+
+    Raises:
+        ScrapeError: it is not Prometheus' text format (Malformed).
+    """
+    figures: dict[str, float] = {}
+    buckets: dict[float, float] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name == f"{_TTFT}_bucket":
+                    buckets[float(sample.labels["le"])] = sample.value
+                elif not sample.labels and math.isfinite(sample.value):
+                    figures[sample.name] = sample.value
+    except (ValueError, KeyError) as error:
+        raise ScrapeError("Malformed", f"metrics that cannot be read: {error}") from error
+
+    def whole(name: str) -> int | None:
+        figure = figures.get(f"llamapool_{name}")
+        return None if figure is None else int(figure)
+
+    return ServerSample(
+        limits_generation=whole("limits_generation"),
+        pool_cap_bytes=whole("pool_cap_bytes"),
+        pool_held_bytes=whole("pool_held_bytes"),
+        pool_held_buffers=whole("pool_held_buffers"),
+        pool_hits=whole("pool_hits_total"),
+        pool_misses=whole("pool_misses_total"),
+        checkpoint_bytes=whole("checkpoint_bytes"),
+        state_bytes=whole("state_bytes"),
+        state_budget_bytes=whole("state_budget_bytes"),
+        base_bytes=whole("memory_base_bytes"),
+        cgroup_limit_bytes=whole("cgroup_limit_bytes"),
+        cgroup_unreclaimable_bytes=whole("cgroup_unreclaimable_bytes"),
+        time_to_first_token=_histogram(buckets),
+    )
+
+
+def _histogram(buckets: dict[float, float]) -> Histogram | None:
+    bounds = tuple(sorted(buckets))
+    if not bounds or bounds[-1] != math.inf:
+        return None
+    return Histogram(bounds, tuple(buckets[bound] for bound in bounds))

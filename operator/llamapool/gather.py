@@ -1,0 +1,165 @@
+"""Reading what is there: a model's objects, its pods and one scrape of each server."""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from llamapool.adapters.cluster import Cluster, Manifest
+from llamapool.adapters.scrape import Scraper
+from llamapool.api import HybridModel
+from llamapool.domain.facts import Facts, Pod, ScrapeFailure, ServerSample, Workload
+from llamapool.domain.limits import Limits, Record
+from llamapool.domain.quantity import parse_size
+from llamapool.errors import LimitsFileError, ScrapeError
+from llamapool.manifests.common import (
+    GENERATION_ANNOTATION,
+    LIMITS_FILE,
+    METRICS_PORT,
+    MODEL_LABEL,
+    RECORD_FILE,
+    SERVER_CONTAINER,
+    limits_name,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """A model's objects as the API server has them, and the facts read from them.
+
+    Attributes:
+        configmap, service, deployment: None where there is none.
+        facts: what a decision is made on.
+        unreadable: why limits.json or record.json could not be read back, for the log.
+    """
+
+    configmap: Manifest | None
+    service: Manifest | None
+    deployment: Manifest | None
+    facts: Facts
+    unreadable: tuple[str, ...]
+
+
+def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Executor) -> Observed:
+    """Read everything about a model.
+
+    Args:
+        model: the model.
+        cluster: where its objects are.
+        scraper: the way to its servers' metrics.
+        executor: runs the scrapes of several pods at once.
+
+    Raises:
+        ClusterError: the API server did not answer as hoped.
+    """
+    configmap = cluster.get("ConfigMap", model.namespace, limits_name(model.name))
+    service = cluster.get("Service", model.namespace, model.name)
+    deployment = cluster.get("Deployment", model.namespace, model.name)
+    pods = cluster.list("Pod", model.namespace, f"{MODEL_LABEL}={model.name}")
+    living = sorted(
+        (pod for pod in pods if "deletionTimestamp" not in pod["metadata"]),
+        key=lambda pod: str(pod["metadata"]["name"]),
+    )
+    samples = executor.map(lambda pod: _scrape(pod, scraper), living)
+    written, record, unreadable = read_limits(configmap)
+    return Observed(
+        configmap=configmap,
+        service=service,
+        deployment=deployment,
+        facts=Facts(
+            model_uid=model.uid,
+            shape=model.shape,
+            policy=model.pool,
+            written=written,
+            record=record,
+            workload=None if deployment is None else read_workload(deployment),
+            pods=tuple(read_pod(pod, sample) for pod, sample in zip(living, samples, strict=True)),
+        ),
+        unreadable=unreadable,
+    )
+
+
+def read_limits(configmap: Manifest | None) -> tuple[Limits | None, Record | None, tuple[str, ...]]:
+    """Return limits and record of a ConfigMap, None where absent or unreadable, and why unreadable."""
+    data: Mapping[str, str] = {} if configmap is None else configmap.get("data") or {}
+    limits, record, unreadable = None, None, []
+    try:
+        limits = Limits.from_json(data[LIMITS_FILE]) if LIMITS_FILE in data else None
+    except LimitsFileError as error:
+        unreadable.append(str(error))
+    try:
+        record = Record.from_json(data[RECORD_FILE]) if RECORD_FILE in data else None
+    except LimitsFileError as error:
+        unreadable.append(str(error))
+    return limits, record, tuple(unreadable)
+
+
+def read_workload(deployment: Manifest) -> Workload:
+    """Return what the Deployment's controller reports."""
+    status = deployment.get("status", {})
+    failures = [
+        str(condition.get("message", condition["reason"]))
+        for condition in status.get("conditions", [])
+        if (condition["type"], condition["status"]) in (("Progressing", "False"), ("ReplicaFailure", "True"))
+    ]
+    return Workload(
+        wanted_replicas=deployment["spec"].get("replicas", 1),
+        replicas=status.get("replicas", 0),
+        failure="; ".join(failures) or None,
+    )
+
+
+def read_pod(pod: Manifest, sample: ServerSample | ScrapeFailure | None) -> Pod:
+    """Return the facts of one pod.
+
+    The limit is the one in its status, which the kubelet has really set: a refused resize leaves the spec
+    apart from it.
+    """
+    container = _server_status(pod)
+    resources = container.get("resources")
+    limit = ((resources or {}).get("limits") or {}).get("memory")
+    return Pod(
+        name=pod["metadata"]["name"],
+        uid=pod["metadata"]["uid"],
+        running=_runs(container),
+        ready=_runs(container) and bool(container.get("ready")),
+        limit_reported=_runs(container) and resources is not None,
+        limit_bytes=None if limit is None else parse_size(limit, field="status.containerStatuses.resources"),
+        restarts=container.get("restartCount", 0),
+        nudged_generation=(pod["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION),
+        trouble=_trouble(pod, container),
+        sample=sample,
+    )
+
+
+def _scrape(pod: Manifest, scraper: Scraper) -> ServerSample | ScrapeFailure | None:
+    address = pod.get("status", {}).get("podIP")
+    if not _runs(_server_status(pod)) or not address:
+        return None
+    try:
+        return scraper.scrape(address, METRICS_PORT)
+    except ScrapeError as error:
+        return ScrapeFailure(reason=error.reason, message=str(error))
+
+
+def _server_status(pod: Manifest) -> Mapping[str, Any]:
+    """Return the status of the server's container; empty before the kubelet has reported it."""
+    statuses: list[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses") or []
+    return next((status for status in statuses if status["name"] == SERVER_CONTAINER), {})
+
+
+def _runs(container: Mapping[str, Any]) -> bool:
+    return "running" in (container.get("state") or {})
+
+
+def _trouble(pod: Manifest, container: Mapping[str, Any]) -> str | None:
+    """Return why a pod does not run, as the kubelet or the scheduler puts it; None where it runs."""
+    for state in ("waiting", "terminated"):
+        seen = (container.get("state") or {}).get(state)
+        if seen is not None:
+            parts = (seen.get("reason"), seen.get("message"))
+            return ": ".join(str(part) for part in parts if part) or state
+    for condition in pod.get("status", {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return f"{condition.get('reason', 'not scheduled')}: {condition.get('message', '')}"
+    return None

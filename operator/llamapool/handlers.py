@@ -1,0 +1,167 @@
+"""The operator's process: kopf watches and indexes, the loop looks; no policy here.
+
+Only events and an index: every other kind of kopf handler puts a finalizer on the HybridModel, which could
+then not be deleted while the operator is gone.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import kopf
+from aiohttp import web
+from prometheus_client import start_http_server
+
+from llamapool.adapters.cluster import KubernetesCluster
+from llamapool.adapters.metrics import Metrics, ModelKey
+from llamapool.adapters.scrape import HttpScraper
+from llamapool.api import GROUP, PLURAL, VERSION
+from llamapool.errors import ClusterError
+from llamapool.loop import Loop
+from llamapool.manifests.common import MODEL_LABEL
+from llamapool.reconcile import Reconciler
+from llamapool.settings import Settings
+from llamapool.watch import WatchCheck
+
+_LOG = logging.getLogger(__name__)
+_SCRAPE_THREADS = 32
+_WATCH_CHECK_SECONDS = 30.0
+
+
+def run(settings: Settings) -> None:
+    """Run the operator until it is told to stop."""
+    log_format = kopf.LogFormat.JSON if settings.log.format == "json" else kopf.LogFormat.FULL
+    kopf.configure(log_format=log_format)
+    logging.getLogger().setLevel(settings.log.level)
+    logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
+    metrics = Metrics()
+    cluster = KubernetesCluster(request_timeout_seconds=settings.loop.request_timeout_seconds)
+    start_http_server(settings.ports.metrics, registry=metrics.registry)
+    with ThreadPoolExecutor(_SCRAPE_THREADS, thread_name_prefix="scrape") as executor:
+        reconciler = Reconciler(
+            cluster=cluster,
+            scraper=HttpScraper(timeout_seconds=settings.loop.scrape_timeout_seconds),
+            metrics=metrics,
+            executor=executor,
+            server_image=settings.server_image,
+            settings=settings.loop,
+        )
+        process = _Process(settings=settings, cluster=cluster, metrics=metrics, reconciler=reconciler)
+        kopf.run(
+            registry=process.registry(),
+            standalone=True,
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+        )
+
+
+@dataclass(kw_only=True)
+class _Process:
+    """The parts of a running operator that live on its event loop."""
+
+    settings: Settings
+    cluster: KubernetesCluster
+    metrics: Metrics
+    reconciler: Reconciler
+    watch: WatchCheck = field(default_factory=WatchCheck)
+    loop: Loop = field(init=False)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.loop = Loop(
+            look=self._look,
+            forget=self.reconciler.forget,
+            metrics=self.metrics,
+            settings=self.settings.loop,
+        )
+
+    def registry(self) -> kopf.OperatorRegistry:
+        """Return the handlers."""
+        registry = kopf.OperatorRegistry()
+        model = (GROUP, VERSION, PLURAL)
+        labelled: dict[str, Any] = {"labels": {MODEL_LABEL: kopf.PRESENT}, "registry": registry}
+
+        @kopf.on.startup(registry=registry)
+        async def start(settings: kopf.OperatorSettings, **indices: Any) -> None:
+            # The operator tells its decisions itself, and the CRD comes with the chart: nothing to scan for.
+            settings.posting.enabled = False
+            settings.scanning.disabled = True
+            settings.watching.label_selectors["v1", "pods"] = MODEL_LABEL
+            settings.watching.label_selectors["apps", "v1", "deployments"] = MODEL_LABEL
+            await self._start(indices["models"])
+
+        @kopf.on.cleanup(registry=registry)
+        async def stop(**_: Any) -> None:
+            for task in self.tasks:
+                task.cancel()
+            await asyncio.gather(*self.tasks, return_exceptions=True)
+
+        @kopf.index(*model, registry=registry)
+        async def models(
+            namespace: str | None, name: str | None, meta: kopf.Meta, **_: Any
+        ) -> dict[tuple[str | None, str | None], str]:
+            return {(namespace, name): meta["resourceVersion"]}
+
+        @kopf.on.event(*model, registry=registry)
+        async def model_changed(namespace: str | None, name: str | None, **_: Any) -> None:
+            self._wake(namespace, name)
+
+        @kopf.on.event("v1", "pods", **labelled)
+        async def pod_changed(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+            self._wake(namespace, labels[MODEL_LABEL])
+
+        @kopf.on.event("apps", "v1", "deployments", **labelled)
+        async def deployment_changed(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+            self._wake(namespace, labels[MODEL_LABEL])
+
+        return registry
+
+    async def _start(self, models: Mapping[ModelKey, Any]) -> None:
+        self.tasks.append(asyncio.create_task(self.loop.run(lambda: list(models))))
+        self.tasks.append(asyncio.create_task(self._check_watch(models)))
+        application = web.Application()
+        application.router.add_get("/healthz", self._healthz)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, port=self.settings.ports.health).start()
+
+    async def _look(self, key: ModelKey) -> bool:
+        return await asyncio.to_thread(self.reconciler.look, key)
+
+    def _wake(self, namespace: str | None, name: str | None) -> None:
+        self.metrics.watch_last_event.set(time.time())
+        self.loop.wake((namespace or "", name or ""))
+
+    async def _check_watch(self, models: Mapping[ModelKey, Any]) -> None:
+        """Compare the index with the API server for as long as the process runs."""
+        while True:
+            await asyncio.sleep(_WATCH_CHECK_SECONDS)
+            indexed = {key: str(version) for key in list(models) for version in models[key]}
+            try:
+                served = await asyncio.to_thread(self._served)
+            except ClusterError as error:
+                _LOG.warning("the watch cannot be checked: %s", error)
+                continue
+            self.watch.compare(indexed, served)
+            if self.watch.stale:
+                _LOG.error("the watch of HybridModels has stopped to follow the API server")
+
+    def _served(self) -> dict[ModelKey, str]:
+        namespaces: tuple[str | None, ...] = self.settings.namespaces or (None,)
+        found = [model for namespace in namespaces for model in self.cluster.list("HybridModel", namespace)]
+        return {
+            (model["metadata"]["namespace"], model["metadata"]["name"]): model["metadata"]["resourceVersion"]
+            for model in found
+        }
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        """Answer 200 while the loop turns and the watch follows; the kubelet restarts the pod otherwise."""
+        if not self.loop.alive:
+            return web.Response(status=503, text="the loop has stopped\n")
+        if self.watch.stale:
+            return web.Response(status=503, text="the watch has stopped\n")
+        return web.Response(text="ok\n")

@@ -1,0 +1,112 @@
+"""The operator's settings: read once at the start from environment and command line, never at import."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from llamapool.errors import InvalidFieldError
+
+_HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSettings:
+    """What is logged, and how."""
+
+    format: str = "plain"
+    """`plain` for people, `json` for collectors (LLAMAPOOL_LOG_FORMAT)."""
+
+    level: str = "INFO"
+    """Least level that is logged: DEBUG, INFO, WARNING or ERROR (LLAMAPOOL_LOG_LEVEL)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortSettings:
+    """The ports that the operator listens on."""
+
+    metrics: int = 9090
+    """Prometheus metrics (LLAMAPOOL_METRICS_PORT)."""
+
+    health: int = 8081
+    """Liveness, at /healthz (LLAMAPOOL_HEALTH_PORT)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """How often models are looked at."""
+
+    interval_seconds: float = 5.0
+    """Longest time between two looks at a model."""
+
+    concurrency: int = 8
+    """Models looked at in the same moment."""
+
+    scrape_timeout_seconds: float = 2.0
+    """Longest wait for a server's metrics."""
+
+    request_timeout_seconds: float = 15.0
+    """Longest wait for an answer of the Kubernetes API."""
+
+    figures_interval_seconds: float = 60.0
+    """Least time between two status writes in which only figures moved."""
+
+    ttft_window_seconds: float = 300.0
+    """How far back the time to first token in status looks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that can be set about the operator."""
+
+    server_image: str
+    """Image of llama-server where a model names none (LLAMAPOOL_SERVER_IMAGE)."""
+
+    namespaces: tuple[str, ...] = ()
+    """Namespaces that are watched; empty: all (LLAMAPOOL_NAMESPACES, comma-separated)."""
+
+    log: LogSettings = field(default_factory=LogSettings)
+    ports: PortSettings = field(default_factory=PortSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read the settings from environment variables.
+
+        Raises:
+            InvalidFieldError: a variable is missing or cannot be used; names it, its value and what is right.
+        """
+        image = environment.get("LLAMAPOOL_SERVER_IMAGE", "")
+        if not image:
+            raise InvalidFieldError(
+                "LLAMAPOOL_SERVER_IMAGE", image, "must name the default image of the pooled llama-server"
+            )
+        namespaces = environment.get("LLAMAPOOL_NAMESPACES", "").split(",")
+        return cls(
+            server_image=image,
+            namespaces=tuple(namespace.strip() for namespace in namespaces if namespace.strip()),
+            log=LogSettings(
+                format=_choice(environment, "LLAMAPOOL_LOG_FORMAT", ("plain", "json"), "plain"),
+                level=_choice(
+                    environment, "LLAMAPOOL_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"
+                ),
+            ),
+            ports=PortSettings(
+                metrics=_port(environment, "LLAMAPOOL_METRICS_PORT", PortSettings.metrics),
+                health=_port(environment, "LLAMAPOOL_HEALTH_PORT", PortSettings.health),
+            ),
+        )
+
+
+def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
+    value = environment.get(name) or default
+    for choice in choices:
+        if value.lower() == choice.lower():
+            return choice
+    raise InvalidFieldError(name, value, f"must be one of {', '.join(choices)}")
+
+
+def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+    value = environment.get(name) or str(default)
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= _HIGHEST_PORT:
+        raise InvalidFieldError(name, value, f"must be a port, 1 to {_HIGHEST_PORT}")
+    return int(value)
