@@ -29,7 +29,8 @@ def rules(kubectl: Kubectl, user: str) -> dict[str, set[str]]:
         "spec": {"namespace": kubectl.namespace},
     }
     answer = kubectl(
-        "create", "--as", user, "--validate=false", "--filename", "-", "--output", "json", stdin=json.dumps(review)
+        "create", "--as", user, "--validate=false", "--filename", "-", "--output", "json",
+        stdin=json.dumps(review),
     )  # fmt: skip
     found: dict[str, set[str]] = {}
     for rule in json.loads(answer)["status"]["resourceRules"]:
