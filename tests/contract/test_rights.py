@@ -118,9 +118,6 @@ def test_the_operator_may_nudge_a_model_pod(release: Release, pods: Kubectl) -> 
         ("labels", {"metadata": {"labels": {"llamapool.dev/model": "other"}}}),
         ("labels", {"metadata": {"labels": {"llamapool.dev/model": None}}}),
         ("finalizers", {"metadata": {"finalizers": ["example.org/hold"]}}),
-        ("owners", {"metadata": {"ownerReferences": [
-            {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"},
-        ]}}),
         ("annotation", {"metadata": {"annotations": {"example.org/owner": "other"}}}),
         ("annotation", {"metadata": {"annotations": {"example.org/owner": None}}}),
         ("annotation", {"metadata": {"annotations": {"example.org/new": "1"}}}),
@@ -131,6 +128,13 @@ def test_the_operator_may_change_nothing_else_of_a_model_pod(
 ) -> None:
     with pytest.raises(CommandError, match=rf"the llamapool operator .*\b{what}\b.* of .*served"):
         patch(pods, release, "served", change)
+
+
+def test_the_operator_may_give_a_model_pod_no_other_owner(release: Release, pods: Kubectl) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
+    # A cluster that has the admission plugin OwnerReferencesPermissionEnforcement refuses it before the policy.
+    with pytest.raises(CommandError, match="changes no labels, owners or finalizers|cannot set an ownerRef"):
+        patch(pods, release, "served", {"metadata": {"ownerReferences": [owner]}})
 
 
 def test_the_operator_may_not_nudge_a_pod_that_is_not_a_model_s(release: Release, pods: Kubectl) -> None:
