@@ -132,8 +132,8 @@ def test_the_operator_may_change_nothing_else_of_a_model_pod(
 
 def test_the_operator_may_give_a_model_pod_no_other_owner(release: Release, pods: Kubectl) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
-    # A cluster that has the admission plugin OwnerReferencesPermissionEnforcement refuses it before the policy.
-    with pytest.raises(CommandError, match="changes no labels, owners or finalizers|cannot set an ownerRef"):
+    # Where OwnerReferencesPermissionEnforcement is on, that refuses it before the policy does.
+    with pytest.raises(CommandError, match=r"changes no labels, owners or finalizers|cannot set an ownerRef"):
         patch(pods, release, "served", {"metadata": {"ownerReferences": [owner]}})
 
 
