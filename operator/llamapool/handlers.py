@@ -14,13 +14,13 @@ from typing import Any
 
 import kopf
 from aiohttp import web
-from prometheus_client import start_http_server
+from prometheus_client import disable_created_metrics, start_http_server
 
 from llamapool.adapters.cluster import KubernetesCluster
 from llamapool.adapters.metrics import Metrics, ModelKey
 from llamapool.adapters.scrape import HttpScraper
 from llamapool.api import GROUP, PLURAL, VERSION
-from llamapool.errors import ClusterError
+from llamapool.errors import ClusterError, NotFoundError
 from llamapool.loop import Loop
 from llamapool.manifests.common import MODEL_LABEL
 from llamapool.reconcile import Reconciler
@@ -33,11 +33,16 @@ _WATCH_CHECK_SECONDS = 30.0
 
 
 def run(settings: Settings) -> None:
-    """Run the operator until it is told to stop."""
+    """Run the operator until it is told to stop.
+
+    Raises:
+        ClusterError: the API server does not answer, or serves no HybridModels.
+    """
     log_format = kopf.LogFormat.JSON if settings.log.format == "json" else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)
     logging.getLogger().setLevel(settings.log.level)
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
+    disable_created_metrics()  # they would double the number of series, and nothing reads them
     metrics = Metrics()
     cluster = KubernetesCluster(request_timeout_seconds=settings.loop.request_timeout_seconds)
     start_http_server(settings.ports.metrics, registry=metrics.registry)
@@ -51,6 +56,7 @@ def run(settings: Settings) -> None:
             settings=settings.loop,
         )
         process = _Process(settings=settings, cluster=cluster, metrics=metrics, reconciler=reconciler)
+        process.require_models()
         kopf.run(
             registry=process.registry(),
             standalone=True,
@@ -79,13 +85,29 @@ class _Process:
             settings=self.settings.loop,
         )
 
+    def require_models(self) -> None:
+        """Check that the API server serves HybridModels; kopf would wait for them in silence.
+
+        Raises:
+            ClusterError: it does not, or does not answer.
+        """
+        try:
+            self._served()
+        except NotFoundError as error:
+            message = "the API server serves no HybridModels: apply crds/llamapool.dev_hybridmodels.yaml"
+            raise NotFoundError(error.status, error.reason, f"{message} ({error})") from error
+
     def registry(self) -> kopf.OperatorRegistry:
         """Return the handlers."""
         registry = kopf.OperatorRegistry()
         model = (GROUP, VERSION, PLURAL)
         labelled: dict[str, Any] = {"labels": {MODEL_LABEL: kopf.PRESENT}, "registry": registry}
 
-        @kopf.on.startup(registry=registry)
+        @kopf.on.login(registry=registry)
+        async def login(**context: Any) -> kopf.ConnectionInfo | None:
+            return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
+
+        @kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)
         async def start(settings: kopf.OperatorSettings, **indices: Any) -> None:
             # The operator tells its decisions itself, and the CRD comes with the chart: nothing to scan for.
             settings.posting.enabled = False
@@ -100,7 +122,7 @@ class _Process:
                 task.cancel()
             await asyncio.gather(*self.tasks, return_exceptions=True)
 
-        @kopf.index(*model, registry=registry)
+        @kopf.index(*model, id="models", registry=registry)
         async def models(
             namespace: str | None, name: str | None, meta: kopf.Meta, **_: Any
         ) -> dict[tuple[str | None, str | None], str]:

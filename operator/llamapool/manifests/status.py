@@ -86,19 +86,19 @@ def model_status(
 
 def what_people_see(status: Mapping[str, Any]) -> Any:
     """Return the part of a status whose change is worth a write of its own; the rest is moving figures."""
-    limits = status.get("limits", {})
     return {
         "observedGeneration": status.get("observedGeneration"),
         "replicas": status.get("replicas"),
         "selector": status.get("selector"),
         "conditions": [
-            [condition.get(name) for name in ("type", "status", "reason", "observedGeneration")]
+            {name: value for name, value in condition.items() if name != "lastTransitionTime"}
             for condition in status.get("conditions", [])
         ],
         "limit": status.get("memory", {}).get("limit"),
         "checkpointBytes": status.get("memory", {}).get("checkpointBytes"),
+        "ttft": bool(status.get("ttft")),
         "cap": status.get("pool", {}).get("cap"),
-        "limits": limits,
+        "limits": status.get("limits"),
         "decisions": [entry.get("id") for entry in status.get("decisions", [])],
     }
 
