@@ -175,14 +175,12 @@ def _qwen4exp(parameters: Hyperparameters) -> SequenceMemory:
 def _glm5_next(parameters: Hyperparameters) -> SequenceMemory:
     """Delta attention, and latent attention of which some layers have a sparse indexer of three key slots."""
     plain = _hybrid(_delta_attention, _without_heads, caches_draft=False)(parameters)
-    indexed = [True] * parameters.layers
-    if parameters.has("attention.indexer.types"):
-        indexed = [flag != 0 for flag in parameters.array("attention.indexer.types")]
+    indexed = parameters.per_layer("attention.indexer.types", 1, layers=parameters.layers)
     index = 3 * parameters.whole("attention.indexer.key_length")
     return replace(
         plain,
         attention={
-            layer: replace(row, index=index) if layer < len(indexed) and indexed[layer] else row
+            layer: replace(row, index=index) if indexed[layer] else row
             for layer, row in plain.attention.items()
         },
     )

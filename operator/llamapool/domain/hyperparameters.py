@@ -62,9 +62,17 @@ class Hyperparameters:
             raise GgufError(f"{self._key(name)} is {value!r}, not an array of whole numbers")
         return tuple(self._checked(name, item) for item in value)
 
-    def per_layer(self, name: str, default: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Return one whole number a layer, of all layers; the file holds an array, or one value for all."""
-        count = self.layers_with_draft
+    def per_layer(
+        self, name: str, default: int | tuple[int, ...] | None = None, *, layers: int | None = None
+    ) -> tuple[int, ...]:
+        """Return one whole number a layer; the file holds an array, or one value for all.
+
+        Args:
+            name: of the key.
+            default: for every layer, where the key is absent; None: it is required.
+            layers: how many there are; None: all, draft layers included.
+        """
+        count = self.layers_with_draft if layers is None else layers
         if not self.has(name) and isinstance(default, tuple):
             return default
         if not self.is_array(name):
