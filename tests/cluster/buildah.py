@@ -11,9 +11,13 @@ _SUITE = "bookworm"
 _MIRROR = "http://deb.debian.org/debian"
 
 
-def base_image() -> None:
-    """Makes debian:bookworm-slim with debootstrap, since no registry is used; once a cache."""
-    cache.entry(f"base-{_SUITE}-slim", _build_base)
+def base_image() -> Path:
+    """Makes debian:bookworm-slim with debootstrap, since no registry is used; once a cache.
+
+    Returns:
+        Its docker archive, beside the copy in buildah's storage that Dockerfiles build on.
+    """
+    return cache.entry(f"base-{_SUITE}-slim", _build_base) / "base.tar"
 
 
 def build(
@@ -45,12 +49,7 @@ def build(
         context,
     ]
     _run(f"building {reference}", command, log)
-    temporary = archive.with_suffix(".tmp")
-    cache.remove(temporary)
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    destination = f"docker-archive:{temporary}:{reference}"
-    _run(f"saving {reference}", [*_buildah("push"), reference, destination], log)
-    temporary.rename(archive)
+    _save(reference, archive, log)
 
 
 def _build_base(folder: Path) -> None:
@@ -69,10 +68,19 @@ def _build_base(folder: Path) -> None:
     tar = f"tar --create --numeric-owner --one-file-system --file={folder / 'root.tar'} --directory={root} ."
     progress.run("packing it", tar.split(), log)
     cache.remove(root)
-    # Its own storage holds the image; the entry in the cache says that it is there.
     command = [*_buildah("build"), "--format=docker", f"--tag={BASE_REFERENCE}", folder]
     _run(f"building {BASE_REFERENCE}", command, log)
     (folder / "root.tar").unlink()
+    _save(BASE_REFERENCE, folder / "base.tar", log)
+
+
+def _save(reference: str, archive: Path, log: Path) -> None:
+    temporary = archive.with_suffix(".tmp")
+    cache.remove(temporary)  # buildah would add to an archive that an interrupted run left
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    command = [*_buildah("push"), reference, f"docker-archive:{temporary}:{reference}"]
+    _run(f"saving {reference}", command, log)
+    temporary.rename(archive)
 
 
 def _buildah(subcommand: str) -> list[str | Path]:

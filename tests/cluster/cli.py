@@ -7,7 +7,18 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tests.cluster import golang, images, namespaces, node, progress, runtime, settings, teardown
+from tests.cluster import (
+    client,
+    daemons,
+    golang,
+    images,
+    namespaces,
+    node,
+    progress,
+    runtime,
+    settings,
+    teardown,
+)
 from tests.cluster.errors import LabError
 
 app = typer.Typer(
@@ -52,10 +63,10 @@ def status(name: Name = None) -> None:
     lab = settings.lab(name)
     complete = True
     for component in reversed(teardown.STOP_ORDER):
-        process = node.running(lab, component)
+        process = daemons.running(lab, component)
         complete = complete and process is not None
         print(f"{component:26}{f'up    pid {process.pid}' if process else 'down'}")
-    ready = complete and node.is_ready(lab)
+    ready = complete and client.ready_since(lab, daemons.started_at(lab, "kubelet").replace(microsecond=0))
     print(f"node {lab.node_name:21}{'Ready' if ready else 'not Ready'}")
     raise typer.Exit(0 if ready else 1)
 

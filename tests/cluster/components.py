@@ -17,11 +17,10 @@ _ETCD = "https://127.0.0.1:2379"
 
 @dataclass(frozen=True)
 class Component:
-    """One program: its command, and how long it may take to stop."""
+    """One program and its command line."""
 
     name: str
     command: tuple[str | Path, ...]
-    grace_seconds: float = 10.0
 
 
 def components(lab: Lab, programs: Path, *, gpus: int, audit: bool) -> tuple[Component, ...]:

@@ -41,7 +41,14 @@ IMAGES = (
     Image(
         "operator",
         ".",
-        ("operator", "images/operator", "requirements", "pyproject.toml", "README.md", "LICENSE"),
+        (
+            "operator",
+            "images/operator",
+            "requirements/operator.txt",
+            "pyproject.toml",
+            "README.md",
+            "LICENSE",
+        ),
     ),
 )
 

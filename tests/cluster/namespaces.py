@@ -29,21 +29,17 @@ def enter(lab: Lab, *, mounts: bool) -> list[str]:
     return [*words, f"--mount={lab.mount_namespace}", "--"] if mounts else [*words, "--"]
 
 
-def inodes(lab: Lab) -> set[int]:
-    """Inode numbers of the lab's namespaces, by which the kernel tells which processes are in them."""
+def members(lab: Lab) -> Iterator[int]:
+    """Pids of the processes in either of the lab's namespaces, whoever started them."""
     paths = (lab.network_namespace, lab.mount_namespace)
-    return {path.stat().st_ino for path in paths if is_mounted(path)}
-
-
-def members(namespaces: set[int]) -> Iterator[int]:
-    """Pids of the processes in any of these namespaces."""
+    inodes = {path.stat().st_ino for path in paths if is_mounted(path)}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
                 found = {(folder / "ns" / kind).stat().st_ino for kind in ("net", "mnt")}
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if found & namespaces:
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue  # gone, or with more rights than root has here, which the lab cannot give
+            if found & inodes:
                 yield int(folder.name)
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tests.cluster.errors import LabError
 
-Condition = Callable[[], bool]
-
 _HEARTBEAT_SECONDS = 15.0
 _STARTED = time.monotonic()
 
@@ -53,7 +51,7 @@ def run(
     say(f"  done in {time.monotonic() - started:.1f} s")
 
 
-def wait_until(what: str, condition: Condition, timeout_seconds: float, hint: str) -> None:
+def wait_until(what: str, condition: Callable[[], bool], timeout_seconds: float, hint: str) -> None:
     """Polls until the condition holds.
 
     Raises:

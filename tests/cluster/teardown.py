@@ -1,10 +1,9 @@
 """Stopping a lab, from whatever state it is in, and looking for anything that it left behind."""
 
-import json
 import shutil
 from pathlib import Path
 
-from tests.cluster import cache, cgroups, kernel, namespaces, processes, progress
+from tests.cluster import cache, cgroups, daemons, kernel, namespaces, progress
 from tests.cluster.errors import LabError
 from tests.cluster.settings import Lab
 
@@ -40,8 +39,7 @@ def down(lab: Lab) -> None:
 
 def leftovers(lab: Lab) -> list[str]:
     """What of the lab still exists on the machine, one line each."""
-    recorded = namespaces.inodes(lab) | _recorded_namespaces(lab)
-    pids = cgroups.processes(lab.identity) | set(namespaces.members(recorded))
+    pids = cgroups.processes(lab.identity) | set(namespaces.members(lab))
     left = [f"process {pid}: {_command(pid)}" for pid in sorted(pids)]
     left += [f"mount {path}" for path in namespaces.mounts_below(lab.state)]
     if lab.network_namespace.exists():
@@ -51,29 +49,20 @@ def leftovers(lab: Lab) -> list[str]:
 
 def _stop(lab: Lab) -> None:
     for component in STOP_ORDER:
-        process = processes.read_pidfile(lab.run / f"{component}.json")
-        if process and process.alive():
-            progress.say(f"stopping {component} (pid {process.pid})")
-            if not processes.stop(process, grace_seconds=_GRACE_SECONDS):
-                progress.say(f"  it did not end within {_GRACE_SECONDS:.0f} s and was killed")
+        daemons.stop(lab, component, _GRACE_SECONDS)
     orphans = len(cgroups.processes(lab.identity))
     if orphans:
         progress.say(f"killing {orphans} processes of pods and their shims")
         cgroups.kill(lab.identity, timeout_seconds=30)
     progress.say("removing mounts, network and cgroups")
-    namespaces.delete(lab)
+    if not list(namespaces.members(lab)):
+        # Else somebody's shell is in there; the namespaces stay, so that the next `down` finds it too.
+        namespaces.delete(lab)
     cgroups.delete(lab.identity, timeout_seconds=30)
     for name in ("run", "etcd", "kubelet"):
         shutil.rmtree(lab.state / name, ignore_errors=True)
     if not list(Path("/run/netns").glob("llamapool-lab-*")):
         kernel.restore()
-
-
-def _recorded_namespaces(lab: Lab) -> set[int]:
-    try:
-        return set(json.loads((lab.state / "lab.json").read_text())["namespaces"])
-    except FileNotFoundError:
-        return set()
 
 
 def _command(pid: int) -> str:
