@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.kubectl import CommandError, until
+from tests.contract.chart import objects
+from tests.support.kubectl import CommandError, Kubectl, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.contract.chart import Release
-    from tests.support.kubectl import Kubectl
 
 RIGHTS = Path(__file__).parent / "rights.yaml"
 ANNOTATION = "llamapool.dev/limits-generation"
@@ -145,3 +145,24 @@ def test_the_operator_may_not_nudge_a_pod_that_is_not_a_model_s(release: Release
 def test_the_policy_binds_nobody_else(pods: Kubectl) -> None:
     pods("label", "pod", "foreign", "touched-by=a-person")
     assert pods.get("pod", "foreign")["metadata"]["labels"] == {"app": "other", "touched-by": "a-person"}
+
+
+def test_the_operator_s_pod_is_admitted_where_pod_security_is_restricted(namespace: Kubectl) -> None:
+    restricted = Kubectl(f"{namespace.namespace}-restricted")
+    restricted.ensure_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+    (deployment,) = [found for found in objects() if found["kind"] == "Deployment"]
+    spec = deployment["spec"]["template"]["spec"] | {"serviceAccountName": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "operator"}, "spec": spec}
+    insecure = pod | {"spec": spec | {"securityContext": {}}}
+
+    def admitted() -> bool:
+        # The namespace's service account is made a moment after the namespace.
+        manifest = json.dumps(pod)
+        return "created" in restricted("create", "--dry-run=server", "--filename", "-", stdin=manifest)
+
+    try:
+        until("the pod is admitted", admitted, timeout_seconds=10)
+        with pytest.raises(CommandError, match="violates PodSecurity"):
+            restricted("create", "--dry-run=server", "--filename", "-", stdin=json.dumps(insecure))
+    finally:
+        restricted("delete", "namespace", restricted.namespace, "--wait=false")
