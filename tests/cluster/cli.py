@@ -144,6 +144,7 @@ def _enter(lab: settings.Lab, command: list[str]) -> NoReturn:
     environment |= {
         "PATH": f"{golang.kube()}:{golang.helm()}:{os.environ['PATH']}",
         "KUBECONFIG": str(lab.kubeconfig),
+        "KUBECACHEDIR": str(lab.kubectl_cache),
         "LLAMAPOOL_LAB_NAME": lab.name,
         "LLAMAPOOL_LAB_STATE": str(lab.state),
     }

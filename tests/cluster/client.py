@@ -13,7 +13,12 @@ from tests.cluster.settings import GPU_RESOURCE, Lab
 def kubectl(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs kubectl in the lab's network; an exit code other than 0 is not raised."""
     command = [*namespaces.enter(lab, mounts=False), str(golang.kube() / "kubectl"), *arguments]
-    environment = {"KUBECONFIG": str(lab.kubeconfig), "HOME": str(lab.state), "PATH": os.environ["PATH"]}
+    environment = {
+        "KUBECONFIG": str(lab.kubeconfig),
+        "KUBECACHEDIR": str(lab.kubectl_cache),
+        "HOME": str(lab.state),
+        "PATH": os.environ["PATH"],
+    }
     return subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

@@ -92,6 +92,8 @@ def kubelet(lab: Lab, *, cgroup_v2: bool) -> dict[str, Any]:
         # 5 minutes, the second more than one.
         "crashLoopBackOff": {"maxContainerRestartPeriod": "5s"},
         "syncFrequency": "10s",
+        # What the node offers is seen that much sooner, at the start above all; the default is 10 seconds.
+        "nodeStatusUpdateFrequency": "2s",
     }
     if not cgroup_v2:
         configuration["failCgroupV1"] = False

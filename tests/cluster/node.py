@@ -18,7 +18,7 @@ from tests.cluster import (
 from tests.cluster.components import components
 from tests.cluster.settings import PAUSE_IMAGE, Lab
 
-_FRESH = ("config", "etcd", "kubelet", "log", "pki", "run")
+_FRESH = ("config", "etcd", "kubectl-cache", "kubelet", "log", "pki", "run")
 """Folders of the state that begin empty; containerd's image store and the volumes stay."""
 
 

@@ -83,6 +83,11 @@ class Lab:
         return self.config / "admin.kubeconfig"
 
     @property
+    def kubectl_cache(self) -> Path:
+        """What kubectl and helm keep of the API; not in the user's home, since all labs have the same address."""
+        return self.state / "kubectl-cache"
+
+    @property
     def containerd_socket(self) -> Path:
         return self.state / "containerd" / "run" / "containerd.sock"
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.cluster import cache, cgroups, daemons, kernel, namespaces, progress
+from tests.cluster import cache, cgroups, daemons, kernel, namespaces, processes, progress
 from tests.cluster.errors import LabError
 from tests.cluster.settings import Lab
 
@@ -50,10 +50,9 @@ def leftovers(lab: Lab) -> list[str]:
 def _stop(lab: Lab) -> None:
     for component in STOP_ORDER:
         daemons.stop(lab, component, _GRACE_SECONDS)
-    orphans = len(cgroups.processes(lab.identity))
-    if orphans:
-        progress.say(f"killing {orphans} processes of pods and their shims")
-        cgroups.kill(lab.identity, timeout_seconds=30)
+    if orphans := [pid for pid in cgroups.processes(lab.identity) if processes.find(pid)]:
+        progress.say(f"killing {len(orphans)} processes of pods and their shims")
+    cgroups.kill(lab.identity, timeout_seconds=30)
     progress.say("removing mounts, network and cgroups")
     if not list(namespaces.members(lab)):
         # Else somebody's shell is in there; the namespaces stay, so that the next `down` finds it too.

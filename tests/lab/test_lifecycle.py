@@ -37,7 +37,7 @@ def start_pod(lab: Lab, request: pytest.FixtureRequest) -> Callable[..., str]:
             f"--overrides={json.dumps(_pod(name, script, container))}",
             f"--image={buildah.BASE_REFERENCE}",
         )
-        request.addfinalizer(lambda: machine.kubectl(lab, "delete", "pod", name, "--now"))
+        request.addfinalizer(lambda: machine.kubectl(lab, "delete", "pod", name, "--now", "--wait=false"))
         return name
 
     return start
@@ -88,12 +88,12 @@ def test_a_command_gets_its_input_output_and_exit_code_passed_through(lab: Lab) 
 
 
 def test_a_pod_reaches_the_api_by_its_service_account(lab: Lab, start_pod: Callable[..., str]) -> None:
-    pod = start_pod("kubectl auth whoami --output=jsonpath={.status.userInfo.username}; sleep 60")
+    pod = start_pod("kubectl auth whoami --output=jsonpath={.status.userInfo.username} && echo; sleep 60")
     _wait_for(
         lambda: machine.run(lab, "exec", "--", "kubectl", "logs", pod).stdout != "",
         lambda: machine.get_pod(lab, pod)["status"],
     )
-    assert machine.kubectl(lab, "logs", pod) == "system:serviceaccount:default:default"
+    assert machine.kubectl(lab, "logs", pod) == "system:serviceaccount:default:default\n"
     assert machine.get_pod(lab, pod)["status"]["phase"] == "Running"
 
 
