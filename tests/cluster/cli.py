@@ -108,10 +108,12 @@ def build_images(
 
 @app.command()
 def load(name: Name = None) -> None:
-    """Load the images that `images` built into the lab."""
+    """Load the images that `images` built into the lab, in place of older ones that are not in use."""
     lab = settings.lab(name)
     for each in images.read_list().values():
         runtime.load(lab, each.archive, each.reference)
+        runtime.remove_older(lab, each.reference)
+        progress.say(f"{each.reference} is in lab {lab.name}")
 
 
 @app.command("add-image")

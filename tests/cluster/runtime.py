@@ -30,6 +30,17 @@ def load(lab: Lab, archive: Path, reference: str | None = None) -> None:
     )
 
 
+def remove_older(lab: Lab, reference: str) -> None:
+    """Removes images of the same repository under other tags, except those that containers were made of."""
+    repository = reference.rpartition(":")[0]
+    # CONTAINER, IMAGE and RUNTIME, after a line with these headings.
+    containers = _run(lab, "containers", "list").stdout.splitlines()[1:]
+    used = {line.split()[1] for line in containers}
+    old = [each for each in images(lab) if each.rpartition(":")[0] == repository and each != reference]
+    if unused := [each for each in old if each not in used]:
+        _run(lab, "images", "remove", *unused)
+
+
 def _ctr(lab: Lab, *arguments: str) -> list[str]:
     return ["ctr", f"--address={lab.containerd_socket}", "--namespace=k8s.io", *arguments]
 

@@ -84,7 +84,7 @@ class Lab:
 
     @property
     def kubectl_cache(self) -> Path:
-        """What kubectl and helm keep of the API; not in the user's home, since all labs have the same address."""
+        """What kubectl keeps of the API; not in the user's home, since all labs have the same address."""
         return self.state / "kubectl-cache"
 
     @property
