@@ -23,7 +23,7 @@ class Image:
     Attributes:
         name: of the repository, docker.io/llamapool/NAME, and of the folder below images/.
         context: build context, a folder relative to the repository's root.
-        inputs: files and folders, relative to the context, that the build sees; everything else is left out.
+        inputs: git pathspecs, relative to the context, of what the build sees; everything else is left out.
     """
 
     name: str
@@ -37,7 +37,11 @@ class Image:
 
 
 IMAGES = (
-    Image("llama-server", "images/llama-server", (".",)),
+    Image(
+        "llama-server",
+        "images/llama-server",
+        (".", ":(exclude)pool/tests", ":(exclude)pool/test.sh", ":(exclude)pool/.clang-tidy"),
+    ),
     Image(
         "operator",
         ".",

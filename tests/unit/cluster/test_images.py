@@ -37,6 +37,12 @@ def test_what_git_ignores_is_no_input(repository: Path) -> None:
     assert _hash(repository) == before
 
 
+def test_what_is_excluded_is_no_input(repository: Path) -> None:
+    image = images.Image("server", ".", (".", ":(exclude)pool"))
+    assert "pool/pool.cpp" not in images.input_files(image, repository)
+    assert "README.md" in images.input_files(image, repository)
+
+
 def test_a_changed_file_changes_the_hash(repository: Path) -> None:
     before = _hash(repository)
     (repository / "pool" / "pool.cpp").write_text("int main() { return 1; }\n")
