@@ -89,7 +89,7 @@ class HybridModel:
         server: how llama-server runs.
         resources: `spec.resources` as given, every quantity checked.
         pod_metadata, pod_spec: the overlay (`spec.podTemplate`) as given.
-        replicas: None where somebody else, such as an autoscaler, sets them.
+        replicas: pods that serve it.
         pool: what is asked of the pool.
         idle_trim_seconds: idle time after which the pool is given back; 0: never.
         shape: identifies model and flags, for figures that are learned of them.
@@ -107,7 +107,7 @@ class HybridModel:
     resources: Mapping[str, Any]
     pod_metadata: Mapping[str, Any]
     pod_spec: Mapping[str, Any]
-    replicas: int | None
+    replicas: int
     pool: PoolPolicy
     idle_trim_seconds: int
     shape: str
@@ -141,7 +141,7 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         resources=spec.child("resources").values,
         pod_metadata=spec.child("podTemplate").child("metadata").values,
         pod_spec=spec.child("podTemplate").child("spec").values,
-        replicas=spec.optional_whole("replicas", least=0),
+        replicas=spec.whole("replicas", least=0, default=1),
         pool=_pool_policy(pool, slots),
         idle_trim_seconds=DEFAULT_IDLE_TRIM_SECONDS if idle_trim_seconds is None else idle_trim_seconds,
         shape=_digest([model.values, server.values]),

@@ -75,6 +75,11 @@ class Fields:
             raise InvalidFieldError(self.at(name), value, f"must be a whole number, {least} or more")
         return value
 
+    def whole(self, name: str, *, least: int, default: int) -> int:
+        """Return a whole number."""
+        value = self.optional_whole(name, least=least)
+        return default if value is None else value
+
     def choice(self, name: str, choices: tuple[str, ...], *, default: str) -> str:
         """Return one of some words."""
         value = self.values.get(name, default)

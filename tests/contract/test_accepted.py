@@ -83,6 +83,7 @@ def test_omitted_fields_get_the_documented_defaults(hybridmodels: HybridModels) 
             "regressionPercent": 20,
             "trial": {"legs": 7, "legSeconds": 120, "minRequests": 30},
         },
+        "replicas": 1,
     }
 
 

@@ -9,21 +9,19 @@ def deployment(model: HybridModel, server_image: str) -> Manifest:
     """Return the Deployment.
 
     It never surges: a new pod could not start beside the old one on the only GPU, and the rollout would hang.
-    Replicas are left out where the model does not set them, so that whoever scales it keeps its figure.
 
     Args:
         model: the model.
         server_image: the image of llama-server where the model names none.
     """
     spec: Manifest = {
+        "replicas": model.replicas,
         "selector": {"matchLabels": selector_labels(model.name)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "progressDeadlineSeconds": 2 * STARTUP_SECONDS,
         "revisionHistoryLimit": 3,
         "template": pod_template(model, server_image),
     }
-    if model.replicas is not None:
-        spec["replicas"] = model.replicas
     return with_digest(
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(model, model.name), "spec": spec}
     )
