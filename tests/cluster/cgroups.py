@@ -43,13 +43,19 @@ def is_v2(found: tuple[Hierarchy, ...]) -> bool:
     return all(each.version == 2 for each in found)
 
 
-def create(name: str) -> Path:
-    """Makes the cgroup in every hierarchy, and in the tracking one a child for daemons, which it returns.
+def create(name: str, found: tuple[Hierarchy, ...]) -> Path:
+    """Makes the cgroup in every hierarchy with controllers, and in the tracking one a child for daemons.
 
     The kubelet puts pods below the same cgroup; version 2 then allows no processes in it, hence the child.
+
+    Returns:
+        The child's folder.
     """
-    found = hierarchies()
     for each in found:
+        if is_v2(found):
+            # The kubelet refuses a cgroup root that lacks a controller which the machine has.
+            controllers = (each.mount / "cgroup.controllers").read_text().split()
+            (each.mount / "cgroup.subtree_control").write_text(" ".join(f"+{word}" for word in controllers))
         if each.version == 1 or is_v2(found):
             _make(each, each.mount / name)
     daemons = tracking(found).mount / name / "daemons"

@@ -31,6 +31,12 @@ Name = Annotated[str | None, typer.Option("--name", help="Which lab; several can
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 
 
+@app.callback()
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise LabError("the lab makes namespaces, mounts and cgroups: run it as root")
+
+
 @app.command()
 def up(
     name: Name = None,
@@ -96,14 +102,13 @@ def build_images(
 ) -> None:
     """Build the project's images from their Dockerfiles, where no image of the same content is cached."""
     known = {image.name: image for image in images.IMAGES}
-    built = {}
-    for wanted in names or list(known):
+    build_arguments = dict(_pair(each) for each in build_arg or ())
+    for wanted in names or known:
         if wanted not in known:
             raise LabError(f"images: {wanted!r} is no image of the project; {', '.join(known)} are")
-        built[wanted] = images.build(known[wanted], dict(_pair(each) for each in build_arg or ()))
-    images.write_list(built)
-    for each in built.values():
-        print(f"{each.reference} {each.archive}")
+        built = images.build(known[wanted], build_arguments)
+        images.add_to_list(wanted, built)
+        print(f"{built.reference} {built.archive}")
 
 
 @app.command()

@@ -38,11 +38,6 @@ class Image:
 
 IMAGES = (
     Image(
-        "llama-server",
-        "images/llama-server",
-        (".", ":(exclude)pool/tests", ":(exclude)pool/test.sh", ":(exclude)pool/.clang-tidy"),
-    ),
-    Image(
         "operator",
         ".",
         (
@@ -53,6 +48,11 @@ IMAGES = (
             "README.md",
             "LICENSE",
         ),
+    ),
+    Image(
+        "llama-server",
+        "images/llama-server",
+        (".", ":(exclude)pool/tests", ":(exclude)pool/test.sh", ":(exclude)pool/.clang-tidy"),
     ),
 )
 
@@ -92,15 +92,15 @@ def build(image: Image, build_arguments: Mapping[str, str]) -> Built:
     return Built(reference, archive)
 
 
-def write_list(built: Mapping[str, Built]) -> None:
-    """Writes build/images.json, {NAME: {"reference", "archive"}}; images not in `built` keep their entry."""
-    new = {name: {"reference": each.reference, "archive": str(each.archive)} for name, each in built.items()}
+def add_to_list(name: str, built: Built) -> None:
+    """Writes the image into build/images.json, {NAME: {"reference", "archive"}}, in place of an older one."""
+    entry = {"reference": built.reference, "archive": str(built.archive)}
     LIST.parent.mkdir(parents=True, exist_ok=True)
-    LIST.write_text(json.dumps(_read() | new, indent=2) + "\n")
+    LIST.write_text(json.dumps(_read() | {name: entry}, indent=2) + "\n")
 
 
 def read_list() -> dict[str, Built]:
-    """What `write_list` wrote.
+    """What `add_to_list` wrote.
 
     Raises:
         LabError: nothing was built yet.

@@ -35,7 +35,7 @@ def up(lab: Lab, *, gpus: int, audit: bool) -> None:
     with cache.lock(lab.state / "lock"):
         if not cgroups.processes(lab.identity):
             _prepare(lab)
-        cgroup = cgroups.create(lab.identity)
+        cgroup = cgroups.create(lab.identity, cgroups.hierarchies())
         namespaces.create(lab)
         kernel.save()
         kubelet_started = False
