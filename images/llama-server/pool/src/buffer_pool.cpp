@@ -29,12 +29,11 @@ mapping buffer_pool::remove(std::size_t position) noexcept {
     return buffer;
 }
 
-std::size_t buffer_pool::remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept {
+void buffer_pool::remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
-        out[used++] = remove(0);
+        out[used + i] = remove(0);
     }
     counters_.evictions += count;
-    return used;
 }
 
 mapping buffer_pool::take(std::size_t bytes) {
@@ -74,7 +73,7 @@ void buffer_pool::put(mapping buffer) noexcept {
     const std::size_t size = buffer.size();
     victims out;  // destroyed after the lock is given back, as is a declined buffer: unmapping takes milliseconds
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::size_t used = drop_stale(out);
+    const std::size_t used = drop_stale(out);
 
     std::size_t displaced = 0;
     std::size_t displaced_bytes = 0;
@@ -88,7 +87,7 @@ void buffer_pool::put(mapping buffer) noexcept {
         ++counters_.declines;
         return;
     }
-    used = remove_smallest(displaced, out, used);
+    remove_smallest(displaced, out, used);
 
     const std::size_t position = position_for(size);
     std::move_backward(held_.begin() + position, held_.begin() + held_buffers_, held_.begin() + held_buffers_ + 1);

@@ -6,11 +6,10 @@
 namespace llamapool {
 
 histogram::histogram(double first, double factor, double last) {
-    double bound = first;
-    for (; bound < last; bound *= factor) {
-        state_.upper_bounds.push_back(bound);
+    state_.upper_bounds.push_back(first);
+    while (state_.upper_bounds.back() < last) {
+        state_.upper_bounds.push_back(state_.upper_bounds.back() * factor);
     }
-    state_.upper_bounds.push_back(bound);
     state_.counts.resize(state_.upper_bounds.size() + 1);
 }
 

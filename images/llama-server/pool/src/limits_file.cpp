@@ -67,7 +67,7 @@ std::optional<limits> limits_file::poll() {
         return parsed;
     } catch (const invalid_limits & error) {
         ++errors_;
-        log_line("%s is invalid, the last good limits stay: %s", path_.c_str(), error.what());
+        log_line(path_.string() + " is invalid, the last good limits stay: " + error.what());
         return std::nullopt;
     }
 }

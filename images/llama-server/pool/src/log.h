@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 namespace llamapool {
 
 // One line on standard error, with our name before it.
-__attribute__((format(printf, 1, 2))) void log_line(const char * format, ...) noexcept;
+void log_line(const std::string & text);
 
 }  // namespace llamapool

@@ -22,7 +22,7 @@ void with_service(action act) noexcept {
         try {
             act(*current);
         } catch (const std::exception & error) {  // out of memory for a string: the server must not die of that
-            log_line("%s", error.what());
+            log_line(error.what());
         }
     }
 }
@@ -35,7 +35,9 @@ constexpr double seconds(std::int64_t microseconds) {
 
 service_handle start_service(server_role role) {
     try {
-        settings chosen = settings::from_environment([](const char * name) { return std::getenv(name); });
+        settings chosen = settings::from_environment([](const char * name) {
+            return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing writes the environment by now
+        });
         if (role != server_role::single) {
             if (chosen.pooled) {
                 log_line("router mode is not supported: each child would take the whole memory of the pod for its own; "
@@ -44,7 +46,7 @@ service_handle start_service(server_role role) {
             }
             chosen.metrics_port = 0;  // the children would all want the same one
         }
-        const std::shared_ptr<service> started(
+        service_handle started(
             new service(std::move(chosen), cgroup::of_this_process(), host_memory_bytes()), [](service * ending) {
                 running = nullptr;
                 delete ending;
@@ -52,7 +54,7 @@ service_handle start_service(server_role role) {
         running = started.get();
         return started;
     } catch (const std::exception & error) {
-        log_line("%s", error.what());
+        log_line(error.what());
         return nullptr;
     }
 }

@@ -115,7 +115,7 @@ void service::refresh() {
     buffer_pool & pool = buffer_pool::instance();
     if (pool.statistics().cap_bytes != cap_bytes) {
         pool.set_cap(cap_bytes);
-        log_line("pool cap is %zu bytes now", cap_bytes);
+        log_line("the pool's cap is " + std::to_string(cap_bytes) + " bytes now");
     }
     // Last: whoever reads the generation finds its values in effect.
     limits_generation_ = limits_.generation ? static_cast<std::int64_t>(*limits_.generation) : -1;

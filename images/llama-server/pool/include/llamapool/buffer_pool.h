@@ -71,7 +71,7 @@ class buffer_pool {
     static std::size_t slack(std::size_t bytes) noexcept { return bytes / 8; }
     std::size_t position_for(std::size_t bytes) const noexcept;
     mapping remove(std::size_t position) noexcept;
-    std::size_t remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept;
+    void remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept;
     std::size_t shrink_to(std::size_t keep_bytes, victims & out) noexcept;
     std::size_t drop_stale(victims & out) noexcept;
 
