@@ -14,7 +14,7 @@ from typing import Any
 
 import kopf
 from aiohttp import web
-from prometheus_client import disable_created_metrics, start_http_server
+from prometheus_client import start_http_server
 
 from llamapool.adapters.cluster import KubernetesCluster
 from llamapool.adapters.metrics import Metrics, ModelKey
@@ -42,7 +42,6 @@ def run(settings: Settings) -> None:
     kopf.configure(log_format=log_format)
     logging.getLogger().setLevel(settings.log.level)
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
-    disable_created_metrics()  # they would double the number of series, and nothing reads them
     metrics = Metrics()
     cluster = KubernetesCluster(request_timeout_seconds=settings.loop.request_timeout_seconds)
     start_http_server(settings.ports.metrics, registry=metrics.registry)
