@@ -19,6 +19,7 @@ import numpy as np
 from tests.models.catalogue import (
     attention_hybrids,
     mamba_hybrids,
+    plain_models,
     recurrent_models,
     sliding_window_models,
 )
@@ -36,9 +37,10 @@ TINY_MODELS = {
         *mamba_hybrids(),
         *attention_hybrids(),
         *sliding_window_models(),
+        *plain_models(),
     )
 }
-"""By architecture; the last ones have sliding-window attention and no recurrent state."""
+"""By architecture: with recurrent state, then `gemma3` with a sliding window, `qwen3` with neither."""
 
 
 def _values(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[Any]:

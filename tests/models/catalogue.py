@@ -234,3 +234,15 @@ def sliding_window_models() -> list[TinyModel]:
             others=embeddings(),
         ),
     ]
+
+
+def plain_models() -> list[TinyModel]:
+    """Full attention in every layer: served without checkpoints."""
+    return [
+        TinyModel(
+            architecture="qwen3",
+            keys=ATTENTION_KEYS,
+            blocks=[[PRE_NORMS, attention() | query_key_norms(), feed_forward()]] * 3,
+            others=embeddings(),
+        ),
+    ]
