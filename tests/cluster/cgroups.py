@@ -1,5 +1,6 @@
 """The lab's cgroups: one of its name in every hierarchy, below which every process it starts is found."""
 
+import errno
 import os
 import signal
 import time
@@ -77,8 +78,9 @@ def processes(name: str) -> set[int]:
     for folder in existing(name):
         try:
             pids.update(map(int, (folder / "cgroup.procs").read_text().split()))
-        except (FileNotFoundError, OSError):  # removed meanwhile: FileNotFoundError, or ENODEV once open
-            continue
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):  # removed before or after it was opened
+                raise
     return pids
 
 

@@ -72,19 +72,17 @@ def _unescape(field: str) -> bytes:
 
 
 def _configure_network(lab: Lab) -> None:
-    prefix = NODE_NETWORK.partition("/")[2]
     inside = enter(lab, mounts=False)
-    _run(*inside, "ip", "link", "set", "lo", "up")
-    found = subprocess.run([*inside, "ip", "link", "show", _NODE_DEVICE], check=False, capture_output=True)
-    if found.returncode == 0:
-        return
-    # A bridge without ports, since not every kernel has the dummy device. The default route is for the node's
-    # own traffic to services, which is translated once it is routed; nothing leaves the namespace.
+    known = subprocess.run([*inside, "ip", "link", "show", _NODE_DEVICE], check=False, capture_output=True)
+    if known.returncode:
+        # A bridge without ports, since not every kernel has the dummy device.
+        _run(*inside, "ip", "link", "add", _NODE_DEVICE, "type", "bridge")
     for words in (
-        ("ip", "link", "add", _NODE_DEVICE, "type", "bridge"),
-        ("ip", "address", "add", f"{NODE_ADDRESS}/{prefix}", "dev", _NODE_DEVICE),
+        ("ip", "link", "set", "lo", "up"),
+        ("ip", "address", "replace", f"{NODE_ADDRESS}/{NODE_NETWORK.partition('/')[2]}", "dev", _NODE_DEVICE),
         ("ip", "link", "set", _NODE_DEVICE, "up"),
-        ("ip", "route", "add", "default", "dev", _NODE_DEVICE),
+        # For the node's own traffic to services, which is translated once it is routed; none of it gets out.
+        ("ip", "route", "replace", "default", "dev", _NODE_DEVICE),
         ("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
     ):
         _run(*inside, *words)
@@ -105,7 +103,12 @@ def _create_mount_namespace(lab: Lab) -> None:
     script = 'set -e; mount --make-rshared /; while [ $# != 0 ]; do mount --bind "$1" "$2"; shift 2; done'
     pairs = [word for pair in lab.private_folders.items() for word in pair]
     unshare = ("unshare", f"--mount={lab.mount_namespace}", "--propagation", "slave")
-    _run(*unshare, "sh", "-c", script, "sh", *pairs)
+    try:
+        _run(*unshare, "sh", "-c", script, "sh", *pairs)
+    except LabError:
+        if is_mounted(lab.mount_namespace):  # it is there as soon as the script begins
+            _run("umount", lab.mount_namespace)
+        raise
 
 
 def _run(*command: str | Path) -> None:

@@ -1,6 +1,5 @@
 """Stopping a lab, from whatever state it is in, and looking for anything that it left behind."""
 
-import shutil
 from pathlib import Path
 
 from tests.cluster import cache, cgroups, daemons, kernel, namespaces, processes, progress
@@ -59,7 +58,7 @@ def _stop(lab: Lab) -> None:
         namespaces.delete(lab)
     cgroups.delete(lab.identity, timeout_seconds=30)
     for name in ("run", "etcd", "kubelet"):
-        shutil.rmtree(lab.state / name, ignore_errors=True)
+        cache.remove(lab.state / name)
     if not list(Path("/run/netns").glob("llamapool-lab-*")):
         kernel.restore()
 
