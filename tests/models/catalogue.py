@@ -9,6 +9,7 @@ from tests.models.blocks import (
     DELTA_NET_KEYS,
     EXPERT_KEYS,
     FEED_FORWARD,
+    HEAD,
     HEADS,
     LATENT_KEYS,
     MAMBA2_KEYS,
@@ -241,7 +242,7 @@ def plain_models() -> list[TinyModel]:
     return [
         TinyModel(
             architecture="qwen3",
-            keys=ATTENTION_KEYS,
+            keys={**ATTENTION_KEYS, "rope.dimension_count": HEAD},
             blocks=[[PRE_NORMS, attention() | query_key_norms(), feed_forward()]] * 3,
             others=embeddings(),
         ),
