@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -159,6 +160,21 @@ def test_down_leaves_nothing_behind_even_of_components_that_were_killed() -> Non
     assert machine.processes(lab, namespace) == []
     assert machine.mounts(lab) == []
     assert machine.cgroups(lab) == []
+    assert machine.network_namespaces(lab) == []
+
+
+def test_down_names_a_process_of_somebody_else_in_the_lab_and_lets_it_live() -> None:
+    lab = machine.lab("lifecycle-c")
+    machine.succeed(lab, "up")
+    with subprocess.Popen(["nsenter", f"--net={lab.network_namespace}", "sleep", "60"]) as other:
+        first = machine.run(lab, "down")
+        survived = other.poll() is None
+        other.kill()
+    second = machine.run(lab, "down")
+    assert first.returncode == 1
+    assert f"process {other.pid}: sleep 60" in first.stderr
+    assert survived
+    assert second.returncode == 0, second.stderr
     assert machine.network_namespaces(lab) == []
 
 
