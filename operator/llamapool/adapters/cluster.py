@@ -141,7 +141,12 @@ class KubernetesCluster:
             raise ClusterError(0, "Unreachable", f"{method} {path}: no answer: {error}") from error
         if response.status >= 300:  # noqa: PLR2004 - HTTP
             raise _error_of(response.status, text, f"{method} {path}")
-        answer: Manifest = json.loads(text)
+        try:
+            answer: Manifest = json.loads(text)
+        except ValueError as error:
+            raise ClusterError(
+                response.status, "Malformed", f"{method} {path}: not JSON: {text[:200]!r}"
+            ) from error
         return answer
 
 

@@ -42,11 +42,13 @@ class HttpScraper:
                 "GET", f"http://{address}:{port}/metrics", preload_content=False
             ) as response:
                 text = response.read(_LARGEST_PAGE_BYTES)
+        except urllib3.exceptions.NewConnectionError as error:  # to urllib3 this is a timeout, too
+            raise ScrapeError("Unreachable", f"no connection to {address}:{port}") from error
         except urllib3.exceptions.TimeoutError as error:
             raise ScrapeError("Timeout", f"no answer from {address}:{port} in time") from error
         except urllib3.exceptions.HTTPError as error:
             # The library's text has object addresses in it, and would be new at every scrape.
-            raise ScrapeError("Unreachable", f"no connection to {address}:{port}") from error
+            raise ScrapeError("Unreachable", f"{address}:{port}: {type(error).__name__}") from error
         if response.status != 200:  # noqa: PLR2004 - HTTP
             raise ScrapeError("BadStatus", f"{address}:{port} answers {response.status}, not 200")
         return parse_sample(text.decode(errors="replace"))
