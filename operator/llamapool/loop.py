@@ -5,6 +5,7 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from llamapool.adapters.metrics import Metrics, ModelKey
@@ -62,10 +63,10 @@ class Loop:
                 self._turn(set(known()), slots)
                 waiting = [at for key, at in self._due_at.items() if key not in self._running]
                 timeout = min([*waiting, self._turned_at + 1.0]) - time.monotonic()
-                try:
-                    await asyncio.wait_for(self._wake.wait(), max(0.0, timeout))
-                except TimeoutError:
-                    continue
+                with suppress(TimeoutError):
+                    # Not wait_for(): in Python 3.11 it loses a cancellation that comes with the event.
+                    async with asyncio.timeout(max(0.0, timeout)):
+                        await self._wake.wait()
                 self._wake.clear()
         finally:
             for task in self._running.values():
