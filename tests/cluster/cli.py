@@ -19,6 +19,7 @@ from tests.cluster import (
     settings,
     teardown,
 )
+from tests.cluster.components import COMPONENTS
 from tests.cluster.errors import LabError
 
 app = typer.Typer(
@@ -68,7 +69,7 @@ def status(name: Name = None) -> None:
     """List the components; exit with 0 only if all are up and the node is Ready."""
     lab = settings.lab(name)
     complete = True
-    for component in reversed(teardown.STOP_ORDER):
+    for component in COMPONENTS:
         process = daemons.running(lab, component)
         complete = complete and process is not None
         print(f"{component:26}{f'up    pid {process.pid}' if process else 'down'}")
@@ -155,5 +156,5 @@ def _enter(lab: settings.Lab, command: list[str]) -> NoReturn:
         "LLAMAPOOL_LAB_NAME": lab.name,
         "LLAMAPOOL_LAB_STATE": str(lab.state),
     }
-    words = [*namespaces.enter(lab, mounts=False), *command]
+    words = [*namespaces.enter_network(lab), *command]
     os.execvpe(words[0], words, environment)  # noqa: S606 - no shell is wanted

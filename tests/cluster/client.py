@@ -12,7 +12,7 @@ from tests.cluster.settings import GPU_RESOURCE, Lab
 
 def kubectl(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs kubectl in the lab's network; an exit code other than 0 is not raised."""
-    command = [*namespaces.enter(lab, mounts=False), str(golang.kube() / "kubectl"), *arguments]
+    command = [*namespaces.enter_network(lab), str(golang.kube() / "kubectl"), *arguments]
     environment = {
         "KUBECONFIG": str(lab.kubeconfig),
         "KUBECACHEDIR": str(lab.kubectl_cache),

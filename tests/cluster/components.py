@@ -12,6 +12,18 @@ from tests.cluster.settings import (
     Lab,
 )
 
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "containerd",
+    "kubelet",
+    "kube-proxy",
+    "device-plugin",
+)
+"""Their names in the order in which they start; they stop in the reverse."""
+
 _ETCD = "https://127.0.0.1:2379"
 
 

@@ -36,7 +36,8 @@ def start(lab: Lab, component: Component, cgroup: Path) -> bool:
     progress.say(f"starting {component.name} (log: {log})")
     try:
         processes.start(
-            [*namespaces.enter(lab, mounts=True), *component.command],
+            component.command,
+            prefix=namespaces.enter_all(lab, _member(lab)),
             pidfile=_pidfile(lab, component.name),
             log=log,
             cgroup=cgroup,
@@ -56,6 +57,14 @@ def stop(lab: Lab, component: str, grace_seconds: float) -> None:
     progress.say(f"stopping {component} (pid {process.pid})")
     if not processes.stop(process, grace_seconds=grace_seconds):
         progress.say(f"  it did not end within {grace_seconds:.0f} s and was killed")
+
+
+def _member(lab: Lab) -> int | None:
+    """Pid of any component that lives."""
+    for pidfile in lab.run.glob("*.json"):
+        if process := running(lab, pidfile.stem):
+            return process.pid
+    return None
 
 
 def _pidfile(lab: Lab, component: str) -> Path:

@@ -14,7 +14,7 @@ from tests.cluster import cache, progress
 from tests.cluster.errors import LabError
 from tests.cluster.settings import GO_SHA256, GO_VERSION, HELM_VERSION, KUBERNETES_VERSION
 
-COMPONENTS = (
+PROGRAMS = (
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
@@ -29,7 +29,7 @@ _OLDEST_GO = (1, 25)  # what kube/go.mod asks for
 
 
 def kube() -> Path:
-    """Folder with one program for each of `COMPONENTS`."""
+    """Folder with one program for each of `PROGRAMS`."""
     sources = [*sorted(_SOURCE.glob("*.go")), _SOURCE / "go.mod", _SOURCE / "go.sum"]
     key = cache.digest(*(path.read_bytes() for path in sources))[:12]
     return cache.entry(f"kube-{KUBERNETES_VERSION}-{key}", _build_kube)
@@ -52,8 +52,8 @@ def _build_kube(folder: Path) -> None:
         cwd=_SOURCE,
         environment=_environment(),
     )
-    for component in COMPONENTS:
-        (folder / component).symlink_to("kube")
+    for program in PROGRAMS:
+        (folder / program).symlink_to("kube")
 
 
 def _build_helm(folder: Path) -> None:

@@ -15,7 +15,7 @@ from tests.cluster import (
     readiness,
     runtime,
 )
-from tests.cluster.components import components
+from tests.cluster.components import COMPONENTS, components
 from tests.cluster.settings import PAUSE_IMAGE, Lab
 
 _FRESH = ("config", "etcd", "kubectl-cache", "kubelet", "log", "pki", "run")
@@ -33,10 +33,10 @@ def up(lab: Lab, *, gpus: int, audit: bool) -> None:
     golang.helm()
     pause = images.pause()
     with cache.lock(lab.state / "lock"):
-        if not cgroups.processes(lab.identity):
+        if not any(daemons.running(lab, component) for component in COMPONENTS):
             _prepare(lab)
         cgroup = cgroups.create(lab.identity, cgroups.hierarchies())
-        namespaces.create(lab)
+        namespaces.create_network(lab)
         kernel.save()
         kubelet_started = False
         for component in components(lab, programs, gpus=gpus, audit=audit):
@@ -52,7 +52,9 @@ def up(lab: Lab, *, gpus: int, audit: bool) -> None:
 
 
 def _prepare(lab: Lab) -> None:
-    namespaces.delete(lab)  # of a lab that died with its machine's processes; its folders are in the way
+    """Begins anew; what is left of pods whose node is gone cannot be taken over."""
+    cgroups.kill(lab.identity, timeout_seconds=30)
+    namespaces.delete(lab)
     for name in _FRESH:
         cache.remove(lab.state / name)
     for folder in (lab.log, lab.run):

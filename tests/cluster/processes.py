@@ -54,16 +54,28 @@ def write_pidfile(path: Path, process: Process) -> None:
 
 
 def start(
-    command: Sequence[str | Path], *, pidfile: Path, log: Path, cgroup: Path, environment: Mapping[str, str]
+    command: Sequence[str | Path],
+    *,
+    prefix: Sequence[str | Path] = (),
+    pidfile: Path,
+    log: Path,
+    cgroup: Path,
+    environment: Mapping[str, str],
 ) -> Process:
     """Starts a daemon in a session of its own and inside a cgroup, so that its orphans can be found there.
 
+    Arguments:
+        prefix: words before the command that set something up and then become it (nsenter, for instance).
+
+    Returns:
+        The process, once it has become the command.
+
     Raises:
-        ProcessLookupError: it ended at once.
+        ProcessLookupError: it ended before.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     # The shell joins the cgroup and becomes the command: no moment in which a child could be born outside.
-    join = ("/bin/sh", "-c", 'cd / && echo 0 >"$0" && exec "$@"', cgroup / "cgroup.procs", *command)
+    join = ("/bin/sh", "-c", 'cd / && echo 0 >"$0" && exec "$@"', cgroup / "cgroup.procs", *prefix, *command)
     # Not subprocess.Popen, which wants to see the end of what it started.
     pid = os.posix_spawn(
         join[0],
@@ -77,10 +89,13 @@ def start(
         ),
     )
     process = find(pid)
-    if process is None:
-        raise ProcessLookupError(f"{command[0]} ended at once; see {log}")
-    write_pidfile(pidfile, process)
-    return process
+    if process:
+        write_pidfile(pidfile, process)
+    while process and process.alive():
+        if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(os.fsencode(command[0]) + b"\0"):
+            return process
+        time.sleep(0.01)
+    raise ProcessLookupError(f"{command[0]} ended at once; see {log}")
 
 
 def stop(process: Process, *, grace_seconds: float) -> bool:

@@ -64,6 +64,6 @@ def _accepts(path: Path) -> bool:
 
 
 def _services_programmed(lab: Lab) -> bool:
-    command = [*namespaces.enter(lab, mounts=True), "iptables-save", "-t", "nat"]
+    command = [*namespaces.enter_network(lab), "iptables-save", "-t", "nat"]
     rules = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     return f"-d {API_SERVICE_ADDRESS}/32" in rules

@@ -52,10 +52,6 @@ class Lab:
         return Path("/run/netns") / self.identity
 
     @property
-    def mount_namespace(self) -> Path:
-        return self.state / "namespaces" / "mnt"
-
-    @property
     def pki(self) -> Path:
         return self.state / "pki"
 
@@ -103,7 +99,7 @@ class Lab:
             self.state / "containerd" / "lib": Path("/var/lib/containerd"),
             self.state / "containerd" / "run": Path("/run/containerd"),
             self.state / "cni" / "lib": Path("/var/lib/cni"),
-            self.state / "namespaces" / "pods": Path("/run/netns"),
+            self.state / "pod-namespaces": Path("/run/netns"),
             self.log / "pods": Path("/var/log/pods"),
             self.log / "containers": Path("/var/log/containers"),
         }

@@ -3,19 +3,10 @@
 from pathlib import Path
 
 from tests.cluster import cache, cgroups, daemons, kernel, namespaces, processes, progress
+from tests.cluster.components import COMPONENTS
 from tests.cluster.errors import LabError
 from tests.cluster.settings import Lab
 
-STOP_ORDER = (
-    "device-plugin",
-    "kube-proxy",
-    "kubelet",
-    "containerd",
-    "kube-scheduler",
-    "kube-controller-manager",
-    "kube-apiserver",
-    "etcd",
-)
 _GRACE_SECONDS = 10.0
 
 
@@ -47,7 +38,7 @@ def leftovers(lab: Lab) -> list[str]:
 
 
 def _stop(lab: Lab) -> None:
-    for component in STOP_ORDER:
+    for component in reversed(COMPONENTS):
         daemons.stop(lab, component, _GRACE_SECONDS)
     if orphans := [pid for pid in cgroups.processes(lab.identity) if processes.find(pid)]:
         progress.say(f"killing {len(orphans)} processes of pods and their shims")

@@ -7,7 +7,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from tests.cluster import certificates, components, configuration, settings, teardown
+from tests.cluster import certificates, components, configuration, settings
 from tests.cluster.settings import Lab
 
 
@@ -68,10 +68,9 @@ def test_containerds_configuration_is_toml_with_the_pause_image(lab: Lab) -> Non
     assert content["plugins"]["io.containerd.grpc.v1.cri"]["sandbox_image"] == settings.PAUSE_IMAGE
 
 
-def test_components_stop_in_the_reverse_of_their_order_but_the_runtime_after_its_users(lab: Lab) -> None:
+def test_every_component_is_in_the_list_that_down_goes_through(lab: Lab) -> None:
     started = [each.name for each in components.components(lab, lab.state, gpus=1, audit=False)]
-    assert sorted(started) == sorted(teardown.STOP_ORDER)
-    assert list(reversed(started)) == list(teardown.STOP_ORDER)
+    assert started == list(components.COMPONENTS)
 
 
 def test_an_audit_log_is_kept_only_when_asked_for(lab: Lab) -> None:

@@ -70,6 +70,34 @@ def test_stop_kills_what_does_not_end_when_asked(*, ignore_term: bool, by_itself
         assert processes.find(daemon.pid) is None
 
 
+def test_start_returns_once_the_prefix_has_become_the_command(tmp_path: Path) -> None:
+    process = processes.start(
+        ["sleep", "60"],
+        prefix=["sh", "-c", 'sleep 0.2; exec "$@"', "sh"],
+        pidfile=tmp_path / "daemon.json",
+        log=tmp_path / "daemon.log",
+        cgroup=tmp_path,
+        environment=os.environ,
+    )
+    try:
+        assert Path(f"/proc/{process.pid}/cmdline").read_bytes() == b"sleep\x0060\x00"
+    finally:
+        processes.stop(process, grace_seconds=1)
+        os.waitpid(process.pid, 0)
+
+
+def test_start_says_where_to_look_when_the_prefix_fails(tmp_path: Path) -> None:
+    with pytest.raises(ProcessLookupError, match=r"sleep ended at once; see .*daemon.log"):
+        processes.start(
+            ["sleep", "60"],
+            prefix=["false"],
+            pidfile=tmp_path / "daemon.json",
+            log=tmp_path / "daemon.log",
+            cgroup=tmp_path,
+            environment=os.environ,
+        )
+
+
 def test_start_puts_the_daemon_into_a_session_and_a_cgroup_of_its_own(tmp_path: Path) -> None:
     pidfile, log = tmp_path / "daemon.json", tmp_path / "daemon.log"
     command = ["/bin/sh", "-c", "echo started; sleep 60"]
