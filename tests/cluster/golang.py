@@ -47,7 +47,7 @@ def _build_kube(folder: Path) -> None:
     flags = ("-trimpath", "-buildvcs=false", f"-ldflags=-s -w {variables}")
     progress.run(
         f"building the Kubernetes {KUBERNETES_VERSION} components, about 5 minutes the first time",
-        [_go(), "build", *flags, "-o", folder / "kube", "."],
+        [_go(), "build", "-v", *flags, "-o", folder / "kube", "."],
         cache.log_file("kube"),
         cwd=_SOURCE,
         environment=_environment(),
@@ -60,7 +60,7 @@ def _build_helm(folder: Path) -> None:
     flags = ("-trimpath", f"-ldflags=-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}")
     progress.run(
         f"building helm {HELM_VERSION}, about 2 minutes the first time",
-        [_go(), "install", *flags, f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"],
+        [_go(), "install", "-v", *flags, f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"],
         cache.log_file("helm"),
         environment=_environment() | {"GOBIN": str(folder)},
     )

@@ -93,6 +93,7 @@ def delete(lab: Lab) -> None:
     """
     if is_mounted(lab.network_namespace):
         _run("ip", "netns", "delete", lab.identity)
+    lab.network_namespace.unlink(missing_ok=True)  # its file outlives it where /run survives a restart
     for path in reversed(mounts_below(lab.state)):
         _run("umount", path)
 

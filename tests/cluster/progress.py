@@ -43,7 +43,7 @@ def run(
             try:
                 code = process.wait(_HEARTBEAT_SECONDS)
             except subprocess.TimeoutExpired:
-                say(f"  still at it after {time.monotonic() - started:.0f} s: {tail(log, 1)}")
+                say(f"  still at it after {time.monotonic() - started:.0f} s: {tail(log, 1)[:100]}")
             else:
                 break
     if code:
