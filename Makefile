@@ -42,7 +42,7 @@ lint: setup ## Format, lint, strict types, import layers, shell
 	echo "lint: clean"
 
 test-unit: setup ## Fast tests, under a minute
-	@$(pytest) tests/unit
+	@$(pytest) tests/unit --timeout 30
 	echo "test-unit: passed"
 
 test-pool: setup ## The pool library: plain, ASan + UBSan, TSan, clang-tidy
