@@ -6,6 +6,7 @@ then not be deleted while the operator is gone.
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +57,10 @@ def run(settings: Settings) -> None:
         )
         process = _Process(settings=settings, cluster=cluster, metrics=metrics, reconciler=reconciler)
         process.require_models()
+        # By default kopf asks for the user's name, which a container's user id need not have.
+        identity: Any = socket.gethostname()
         kopf.run(
+            identity=identity,
             registry=process.registry(),
             standalone=True,
             clusterwide=not settings.namespaces,
