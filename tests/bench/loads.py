@@ -1,0 +1,168 @@
+"""The loads: what is asked of every arm, in batches of the same prompts."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.bench.arms import ARMS, OURS, UPSTREAM
+from tests.models.hybrid import HybridShape
+
+if TYPE_CHECKING:
+    import random
+
+PROMPT_BYTES = 5
+MESSAGE_BYTES = 24
+CONVERSATIONS, TURNS = 4, 4
+_GIBIBYTE = 1 << 30
+_NO_PROMPT_CACHE = ("--cache-ram", "0")
+
+Conversations = list[list[str]]
+"""Each a list of messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A load.
+
+    Attributes:
+        name: in the record.
+        what: in plain words.
+        slots: of the server.
+        clients: at once; as many as slots if 0.
+        shape: of the model.
+        flags: of llama-server, beside slots and context.
+        conversations: in a batch; a short prompt is one of a single turn.
+        turns: messages in each.
+        message_bytes: length of each message.
+        warm_up: prompts sent before each batch, not measured, so that every arm begins as it goes on.
+        fresh: each batch is the first that its server sees.
+        neutral: nothing is to be gained: the interval must lie inside ±5 %.
+        arms: names of those that it is put to.
+        weight: its part of the time.
+        live_checkpoints: at most, of one server, cached ones included; for the memory to expect.
+    """
+
+    name: str
+    what: str
+    slots: int
+    live_checkpoints: int
+    conversations: int
+    weight: float
+    clients: int = 0
+    turns: int = 1
+    message_bytes: int = PROMPT_BYTES
+    shape: HybridShape = field(default_factory=HybridShape)
+    flags: tuple[str, ...] = _NO_PROMPT_CACHE
+    warm_up: int = 0
+    fresh: bool = False
+    neutral: bool = False
+    arms: tuple[str, ...] = tuple(ARMS)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Memory to expect of one server at its peak: weights and buffers, states, checkpoints and a pool."""
+        states = self.slots + self.live_checkpoints
+        return _GIBIBYTE // 2 + int(states * self.shape.state_bytes)
+
+    def server_flags(self) -> list[str]:
+        """Flags of llama-server."""
+        tokens = self.slots * max(256, 2 * self.turns * self.message_bytes)
+        return ["--parallel", str(self.slots), "--ctx-size", str(tokens), *self.flags]
+
+    def prompts(self, random: random.Random) -> Conversations:
+        """The prompts of one batch, none like another from its first bytes on."""
+        return [
+            [_text(random, self.message_bytes) for _ in range(self.turns)] for _ in range(self.conversations)
+        ]
+
+    def warm_up_prompts(self, random: random.Random) -> list[str]:
+        """What is sent before the batch."""
+        return [_text(random, self.message_bytes) for _ in range(self.warm_up)]
+
+
+def _text(random: random.Random, length_bytes: int) -> str:
+    return "".join(random.choices(string.ascii_letters, k=length_bytes))
+
+
+_STEADY = "steady short prompts"
+LOADS = {
+    load.name: load
+    for load in (
+        Load(
+            name="steady-8",
+            what=f"{_STEADY}, 8 slots, 8 clients",
+            slots=8,
+            warm_up=8,
+            conversations=24,
+            live_checkpoints=8,
+            weight=8,
+        ),
+        Load(
+            name="steady-1",
+            what=f"{_STEADY}, 1 slot, 1 client",
+            slots=1,
+            warm_up=2,
+            conversations=12,
+            live_checkpoints=1,
+            weight=3,
+        ),
+        Load(
+            name="steady-32",
+            what=f"{_STEADY}, 32 slots, 32 clients, a quarter of the layers",
+            slots=32,
+            warm_up=32,
+            conversations=64,
+            shape=HybridShape(layers=16),
+            live_checkpoints=32,
+            weight=6,
+        ),
+        Load(
+            name="cold-8",
+            what="the first wave after the start, 8 slots, 8 clients",
+            slots=8,
+            conversations=8,
+            live_checkpoints=8,
+            fresh=True,
+            weight=6,
+        ),
+        Load(
+            name="conversations-2",
+            what=f"{CONVERSATIONS} growing conversations over 2 slots, prompt cache on",
+            slots=2,
+            clients=CONVERSATIONS,
+            conversations=CONVERSATIONS,
+            turns=TURNS,
+            message_bytes=MESSAGE_BYTES,
+            flags=("--cache-ram", "2560"),
+            live_checkpoints=25,
+            weight=8,
+        ),
+        Load(
+            name="neutral-no-checkpoints",
+            what="control: --ctx-checkpoints 0, 8 slots, 8 clients",
+            slots=8,
+            warm_up=8,
+            conversations=48,
+            flags=("--ctx-checkpoints", "0", *_NO_PROMPT_CACHE),
+            live_checkpoints=0,
+            neutral=True,
+            arms=(UPSTREAM, OURS),
+            weight=3,
+        ),
+        Load(
+            name="neutral-dense",
+            what="control: a model without recurrent layers, prompt cache on, 8 slots, 8 clients",
+            slots=8,
+            warm_up=8,
+            conversations=48,
+            shape=HybridShape(full_attention_interval=1),
+            flags=(),
+            live_checkpoints=0,
+            neutral=True,
+            arms=(UPSTREAM, OURS),
+            weight=3,
+        ),
+    )
+}
