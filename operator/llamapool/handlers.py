@@ -108,7 +108,9 @@ class _Process:
 
         @kopf.on.login(registry=registry)
         async def login(**context: Any) -> kopf.ConnectionInfo | None:
-            return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
+            # The same credentials as our own client's, and the API server by its address: the cluster's DNS
+            # need not be up.
+            return kopf.login_via_client(**context)
 
         @kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)
         async def start(settings: kopf.OperatorSettings, **indices: Any) -> None:
