@@ -20,6 +20,9 @@ _RESIDUAL = 5
 _DELTA_NET = frozenset({"qwen3next", "qwen35", "qwen35moe", "qwen4exp"})
 """Architectures with gated delta-net layers; their attention is gated too."""
 
+_MANY_NODES = _DELTA_NET | {"kimi-linear", "bailingmoe3", "minimax-01"}
+_MANY_NODES_TWICE = frozenset({"kimi-k3", "glm5-next"})
+
 
 def compute_bytes(
     facts: ModelFacts, memory: SequenceMemory, flags: ContextFlags, layout: ContextLayout
@@ -58,6 +61,24 @@ def input_bytes(memory: SequenceMemory, layout: ContextLayout) -> int:
     if memory.window:
         cells += layout.window_cells
     return _MASK_BYTES * cells * layout.batch_tokens
+
+
+def work_bytes(facts: ModelFacts, layout: ContextLayout) -> int:
+    """Return the size of a batch's activations in the type of the weights that they are multiplied by.
+
+    Source: `ggml_graph_plan` (ggml-cpu.c): the largest that a matrix product of the graph needs.
+    """
+    return 0 if facts.weights is None else facts.weights.converted_row_bytes * layout.batch_tokens
+
+
+def graph_nodes(facts: ModelFacts, layout: ContextLayout) -> int:
+    """Return the nodes that upstream makes room for in a graph (`llama_context::graph_max_nodes`)."""
+    tensors = 0 if facts.weights is None else facts.weights.tensors
+    if facts.architecture in _MANY_NODES_TWICE:
+        return max(160 * layout.batch_tokens, 64 * tensors)
+    if facts.architecture in _MANY_NODES:
+        return max(40 * layout.batch_tokens, 32 * tensors)
+    return max(1024, 8 * tensors)
 
 
 def _feed_forward(parameters: Hyperparameters) -> int:

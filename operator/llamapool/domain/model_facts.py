@@ -8,12 +8,14 @@ from llamapool.domain.architectures import sequence_memory
 from llamapool.domain.gguf import GgufError, GgufHeader, OmittedArray, TensorInfo
 from llamapool.domain.hyperparameters import Hyperparameters
 from llamapool.domain.sequence_memory import CacheTypes, SequenceMemory
+from llamapool.domain.tensor_types import BY_NAME
 
 _LAYER = re.compile(r"blk\.(\d+)\.")
 _INPUT_TENSORS = ("token_embd", "token_types", "position_embd", "per_layer_token_embd")
 _OUTPUT_WEIGHT = "output.weight"
 _REPACKED_TYPES = frozenset({"q4_0", "q4_K", "iq4_nl", "mxfp4"})
 _REPACKED_ROWS = 8
+_EXPERT_DIMENSIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +46,17 @@ class Weights:
         output: all others; they are offloaded with the last layer.
         tied_output: the embeddings once more, where they serve as the output matrix too; not part of the file
             size, and held a second time where they are repacked or offloaded.
+        tensors: how many there are.
+        converted_row_bytes: most bytes of a row that a matrix is multiplied by, in the type that its own
+            elements ask for.
     """
 
     input: WeightBytes
     layers: dict[int, WeightBytes]
     output: WeightBytes
     tied_output: WeightBytes
+    tensors: int
+    converted_row_bytes: int
 
     @property
     def total_bytes(self) -> int:
@@ -127,11 +134,12 @@ def facts_of(headers: Sequence[GgufHeader]) -> ModelFacts:
     parameters = Hyperparameters.of(first.metadata)
     _ = parameters.layers, parameters.context_length  # absent in what is not a model, such as a projector
     tensors = _all_tensors(headers)
+    experts_used = max(parameters.per_layer("expert_used_count", 0))
     return ModelFacts(
         architecture=parameters.architecture,
         parameters=parameters,
         memory=sequence_memory(parameters),
-        weights=None if tensors is None else _weights(tensors),
+        weights=None if tensors is None else _weights(tensors, experts_used),
         vocabulary=_vocabulary(first),
         file_bytes=sum(header.file_bytes for header in headers),
     )
@@ -169,7 +177,7 @@ def _vocabulary(header: GgufHeader) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _weights(tensors: Sequence[TensorInfo]) -> Weights:
+def _weights(tensors: Sequence[TensorInfo], experts_used: int) -> Weights:
     layers: dict[int, WeightBytes] = {}
     inputs = outputs = tied = WeightBytes()
     has_output = any(tensor.name == _OUTPUT_WEIGHT for tensor in tensors)
@@ -184,7 +192,26 @@ def _weights(tensors: Sequence[TensorInfo]) -> Weights:
                 tied += size
         else:
             outputs += size
-    return Weights(input=inputs, layers=layers, output=outputs, tied_output=tied)
+    return Weights(
+        input=inputs,
+        layers=layers,
+        output=outputs,
+        tied_output=tied,
+        tensors=len(tensors),
+        converted_row_bytes=max(
+            (_converted_row_bytes(tensor, experts_used) for tensor in tensors), default=0
+        ),
+    )
+
+
+def _converted_row_bytes(tensor: TensorInfo, experts_used: int) -> int:
+    """Source: `vec_dot_type` of ggml-cpu.c's type traits: floats as they are, blocks by 8-bit blocks."""
+    if len(tensor.shape) == 1 or tensor.type.name == "f32":
+        return 0
+    rows = max(1, experts_used) if len(tensor.shape) == _EXPERT_DIMENSIONS else 1
+    if tensor.type.block_elements == 1:
+        return rows * tensor.type.row_bytes(tensor.shape[0])
+    return rows * BY_NAME["q8_0"].row_bytes(-(-tensor.shape[0] // 32) * 32)
 
 
 def _repacked_bytes(tensor: TensorInfo) -> int:

@@ -10,15 +10,19 @@ Source: `llama_model::load_tensors` (llama-model.cpp: what is offloaded), `outpu
 
 from dataclasses import dataclass, fields
 
-from llamapool.domain.compute_buffer import compute_bytes, input_bytes
+from llamapool.domain.compute_buffer import compute_bytes, graph_nodes, input_bytes, work_bytes
 from llamapool.domain.context import ContextFlags, ContextLayout, context_layout
 from llamapool.domain.model_facts import ModelFacts, WeightBytes
 from llamapool.domain.sequence_memory import SequenceMemory
 
-PROCESS_BYTES = 24 << 20
-"""Of a server without a model: code, threads, HTTP."""
-TOKEN_BYTES = 200
-"""For each token of the vocabulary: its text, its score, the tables that find it."""
+PROCESS_BYTES = 5 << 20
+"""Of a server without a model: libraries' data, threads, HTTP."""
+TOKEN_BYTES = 300
+"""For each token of the vocabulary: its text, its merge, and the tables that find them."""
+CANDIDATE_BYTES = 12
+"""For each token of the vocabulary and each slot: the token's probability while one is chosen."""
+NODE_BYTES = 1204
+"""For each node that a graph may have, in the graphs that are kept for reuse and in the scheduler."""
 _FLOAT_BYTES = 4
 
 
@@ -30,8 +34,8 @@ class BasePrediction:
         weights: neither offloaded nor memory-mapped.
         keys_values: of attention layers that are not offloaded.
         recurrent_state: that the context keeps, of recurrent layers that are not offloaded.
-        compute: intermediate results of a batch, its inputs, and the logits.
-        overhead: the process, and the tables of the vocabulary.
+        compute: intermediate and converted results of a batch, its inputs, and the logits.
+        overhead: the process, the tables of the vocabulary, and the graphs.
     """
 
     weights: int
@@ -70,7 +74,7 @@ def predict_base(facts: ModelFacts, flags: ContextFlags) -> BasePrediction | Non
     first = _first_offloaded(facts, flags)
     cached = first if flags.offload_cache else facts.layers
     if first > 0:
-        compute = compute_bytes(facts, memory, flags, layout)
+        compute = compute_bytes(facts, memory, flags, layout) + work_bytes(facts, layout)
     else:
         embeddings = _FLOAT_BYTES * facts.parameters.embedding_length * layout.batch_tokens
         compute = input_bytes(memory, layout) + embeddings
@@ -81,7 +85,9 @@ def predict_base(facts: ModelFacts, flags: ContextFlags) -> BasePrediction | Non
         recurrent_state=flags.slots
         * sum(row.size_bytes for layer, row in memory.recurrent.items() if layer < cached),
         compute=compute + logits,
-        overhead=PROCESS_BYTES + TOKEN_BYTES * facts.vocabulary,
+        overhead=PROCESS_BYTES
+        + (TOKEN_BYTES + CANDIDATE_BYTES * flags.slots) * facts.vocabulary
+        + NODE_BYTES * graph_nodes(facts, layout),
     )
 
 
