@@ -162,8 +162,8 @@ class Reconciler:
         else:
             return
         memory.limits_written_at = now
-        if decision.limits != observed.facts.written and decision.record.decisions:
-            entry = decision.record.decisions[0]
+        before = () if observed.facts.record is None else observed.facts.record.decisions
+        for entry in [entry for entry in decision.record.decisions[:1] if entry not in before]:
             self.metrics.decisions.labels(model.namespace, model.name, entry.reason).inc()
             _LOG.info(
                 "%s/%s: %s %s: %s -> %s",

@@ -97,13 +97,12 @@ def _limits_applied(facts: Facts, decision: Decision) -> Condition:
                 f"pod {pod.name} applies generation {pod.sample.limits_generation}, written is {generation}",
             )
         effective_bytes = pod.sample.pool_cap_bytes
-        if cap_bytes is not None and effective_bytes not in (None, cap_bytes):
-            return applied(
-                FALSE,
-                Reason.BOUNDED_BY_SERVER,
-                f"pod {pod.name} keeps at most {effective_bytes} bytes of buffers, written is {cap_bytes}:"
-                " its own budget allows no more",
-            )
+        if cap_bytes is None or effective_bytes is None or effective_bytes == cap_bytes:
+            continue
+        message = f"pod {pod.name} keeps at most {effective_bytes} bytes of buffers, written is {cap_bytes}"
+        if effective_bytes < cap_bytes:
+            return applied(FALSE, Reason.BOUNDED_BY_SERVER, f"{message}: its own budget allows no more")
+        return applied(FALSE, Reason.NOT_ACKNOWLEDGED, message)
     unknown = _unknown_figure(facts, "limits_generation") or (
         None if cap_bytes is None else _unknown_figure(facts, "pool_cap_bytes")
     )

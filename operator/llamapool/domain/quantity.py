@@ -65,13 +65,13 @@ def parse_size(value: str | float, *, field: str) -> int:
 
 
 def format_bytes(size_bytes: int) -> str:
-    """Write bytes for people, as a quantity in the largest binary unit that loses at most a thousandth.
+    """Write bytes for people, as a quantity in the largest binary unit that loses at most a hundredth.
 
-    Below one Mi the number is exact; above, the part under one Mi (or Ki) is cut off, so that what is shown
-    never exceeds what is there.
+    What does not fill the unit is cut off, so that what is shown never exceeds what is there; below one Ki
+    the number is exact.
     """
     for suffix in ("Ti", "Gi", "Mi", "Ki"):
         unit = 1 << 10 * _BINARY[suffix]
-        if size_bytes >= unit and (size_bytes % unit) * 1000 <= size_bytes:
+        if size_bytes >= unit and (size_bytes % unit) * 100 <= size_bytes:
             return f"{size_bytes // unit}{suffix}"
     return str(size_bytes)

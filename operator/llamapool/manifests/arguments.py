@@ -10,6 +10,8 @@ API_KEY_FOLDER = "/etc/llamapool-api-key"
 MODEL_FOLDER = "/models"
 MMPROJ_FOLDER = "/mmproj"
 DRAFT_FOLDER = "/draft"
+TERMINATION_LOG = "/dev/termination-log"
+"""The server keeps its accounting there, so that a kill leaves it in the pod's status."""
 _MIB = 1 << 20
 
 
@@ -23,8 +25,8 @@ def arguments(model: HybridModel) -> list[str]:
     if model.draft is not None:
         given += ["--model-draft", file_path(model.draft, DRAFT_FOLDER)]
     given += ["--parallel", str(server.slots)]
-    # Upstream's default of 8 GiB is over many a limit, and the prompt cache has no other bound: without a
-    # figure from the user there is no cache.
+    # Off unless asked for: upstream's default of 8 GiB is over many a limit, and a checkpoint that the prompt
+    # cache holds on to is not there for the pool to reuse.
     given += ["--cache-ram", str((server.cache_ram_bytes or 0) // _MIB)]
     for flag, value in (
         ("--ctx-checkpoints", server.ctx_checkpoints),
@@ -45,6 +47,7 @@ def environment(model: HybridModel) -> list[dict[str, Any]]:
         "LLAMAPOOL_LIMITS_FILE": f"{LIMITS_FOLDER}/{LIMITS_FILE}",
         "LLAMAPOOL_METRICS_PORT": str(METRICS_PORT),
         "LLAMAPOOL_IDLE_TRIM_SECONDS": str(model.idle_trim_seconds),
+        "LLAMAPOOL_TERMINATION_LOG": TERMINATION_LOG,
     }
     variables = [{"name": name, "value": value} for name, value in owned.items()]
     return [*variables, *(dict(variable) for variable in model.server.env)]

@@ -59,6 +59,7 @@ def _server_container(model: HybridModel, server_image: str) -> Manifest:
         "imagePullPolicy": model.server.pull_policy,
         "args": args.arguments(model),
         "env": args.environment(model),
+        "terminationMessagePath": args.TERMINATION_LOG,
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},

@@ -95,6 +95,7 @@ def test_limits_are_applied_once_every_ready_pod_reports_generation_and_cap() ->
     [
         ({"limits_generation": 0}, ("False", "NotAcknowledged")),
         ({"pool_cap_bytes": 64 * MIB}, ("False", "BoundedByServer")),
+        ({"pool_cap_bytes": 256 * MIB}, ("False", "NotAcknowledged")),
     ],
 )
 def test_limits_that_a_server_reports_otherwise_are_not_applied(

@@ -26,7 +26,7 @@ def test_what_only_the_live_object_has_is_no_difference() -> None:
     live["status"] = {"replicas": 1}
     live["metadata"]["managedFields"] = []
     live["spec"]["template"]["spec"]["containers"].append({"name": "injected"})
-    live["spec"]["template"]["spec"]["containers"][0]["terminationMessagePath"] = "/dev/termination-log"
+    live["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
     assert difference(live, desired()) is None
 
 

@@ -221,3 +221,11 @@ def test_scrapes_that_fail_are_counted_by_model_and_reason(world: World) -> None
     world.look()
     labels = {"namespace": "models", "model": "tiny", "reason": "Timeout"}
     assert world.metrics.registry.get_sample_value("llamapool_scrape_errors_total", labels) == 1
+
+
+def test_decisions_are_counted_when_they_are_made_and_never_again(world: World) -> None:
+    world.start_pod_and_settle()
+    world.reconciler = world.operator()
+    world.settle()
+    labels = {"namespace": "models", "model": "tiny", "reason": "PoolCapChanged"}
+    assert world.metrics.registry.get_sample_value("llamapool_decisions_total", labels) == 1
