@@ -98,7 +98,7 @@ def read_workload(deployment: Manifest) -> Workload:
     """Return what the Deployment's controller reports."""
     status = deployment.get("status", {})
     failures = [
-        str(condition.get("message", condition["reason"]))
+        str(condition.get("message") or condition.get("reason") or condition["type"])
         for condition in status.get("conditions", [])
         if (condition["type"], condition["status"]) in (("Progressing", "False"), ("ReplicaFailure", "True"))
     ]
