@@ -13,6 +13,7 @@ from tests.cluster.errors import LabError
 from tests.cluster.settings import PAUSE_IMAGE, REPOSITORY
 
 LIST = REPOSITORY / "build" / "images.json"
+_KEPT_ARCHIVES = 3
 _PAUSE = Path(__file__).parent / "pause"
 
 
@@ -89,7 +90,17 @@ def build(image: Image, build_arguments: Mapping[str, str]) -> Built:
         log = cache.log_file(image.name)
         buildah.build(staged, dockerfile, reference, archive, build_arguments=build_arguments, log=log)
         cache.remove(staged)
+        remove_older(archive.parent, image.name)
     return Built(reference, archive)
+
+
+def remove_older(archives: Path, name: str) -> None:
+    """Keeps an image's newest archives, as many as one goes back to between branches; each is some 100 MB."""
+    newest_first = sorted(
+        archives.glob(f"{name}-{'[0-9a-f]' * 12}.tar"), key=lambda path: -path.stat().st_mtime
+    )
+    for archive in newest_first[_KEPT_ARCHIVES:]:
+        archive.unlink()
 
 
 def add_to_list(name: str, built: Built) -> None:

@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -89,3 +90,14 @@ def test_a_missing_dockerfile_is_named(repository: Path) -> None:
     (repository / "images/server/Dockerfile").unlink()
     with pytest.raises(LabError, match=r"images/server/Dockerfile is not there"):
         images.input_files(IMAGE, repository)
+
+
+def test_the_newest_archives_of_an_image_are_kept_and_those_of_others_left_alone(tmp_path: Path) -> None:
+    for age, digit in enumerate("abcde"):
+        archive = tmp_path / f"server-{digit * 12}.tar"
+        archive.touch()
+        os.utime(archive, (1000 - age, 1000 - age))
+    (tmp_path / f"server-side-{'a' * 12}.tar").touch()
+    images.remove_older(tmp_path, "server")
+    kept = sorted(path.name[:-16] + path.name[-5] for path in tmp_path.iterdir())
+    assert kept == ["server-a", "server-b", "server-c", "server-side-a"]
