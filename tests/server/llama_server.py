@@ -20,7 +20,7 @@ BINARY_VARIABLE = "LLAMAPOOL_SERVER_BINARY"
 START_SECONDS = 120.0
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 20.0
-_POOLED_MARK = b"llamapool_checkpoint_bytes"
+_POOLED_MARK = b"LLAMAPOOL_METRICS_PORT"
 
 
 def server_binary() -> Path:
@@ -39,7 +39,7 @@ def server_binary() -> Path:
 
 
 def is_pooled(binary: Path) -> bool:
-    """Whether the binary is llamapool's: one that knows the metric of the size of a checkpoint."""
+    """Whether the binary is llamapool's: one that knows the variable of its metrics' port."""
     return _POOLED_MARK in binary.read_bytes()
 
 
