@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from llamapool.adapters.metrics import Metrics, ModelKey
-from llamapool.errors import ClusterError, LlamapoolError
+from llamapool.errors import ClusterError, ConflictError, LlamapoolError
 from llamapool.settings import LoopSettings
 
 _LOG = logging.getLogger(__name__)
@@ -102,9 +102,9 @@ class Loop:
         if task.cancelled():
             return
         error = task.exception()
+        if isinstance(error, ConflictError) or (error is None and not task.result()):
+            self._due_at[key] = time.monotonic() + _UNSETTLED_SECONDS
         if error is None:
-            if not task.result():
-                self._due_at[key] = time.monotonic() + _UNSETTLED_SECONDS
             return
         reason = error.reason if isinstance(error, ClusterError) else type(error).__name__
         self.metrics.reconcile_errors.labels(reason).inc()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from llamapool.adapters.metrics import Metrics, ModelKey
-from llamapool.errors import ClusterError
+from llamapool.errors import ClusterError, ConflictError
 from llamapool.loop import Loop
 from llamapool.settings import LoopSettings
 
@@ -113,6 +113,12 @@ async def test_a_burst_of_wake_ups_is_one_look() -> None:
 
 async def test_a_model_that_is_not_settled_is_looked_at_again_soon() -> None:
     looks = Looks(known={A}, settled=False)
+    async with running(looks):
+        await until(lambda: looks.counts[A] >= 3)
+
+
+async def test_a_model_that_somebody_else_wrote_meanwhile_is_looked_at_again_soon() -> None:
+    looks = Looks(known={A}, failures={A: lambda: ConflictError(409, "Conflict", "has changed")})
     async with running(looks):
         await until(lambda: looks.counts[A] >= 3)
 
