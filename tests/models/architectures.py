@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import gguf
 import numpy as np
+from gguf.quants import quantize
 
 from tests.models.catalogue import (
     attention_hybrids,
@@ -52,8 +53,19 @@ def _values(name: str, shape: tuple[int, ...], random: np.random.Generator) -> N
     return random.standard_normal(shape) * 0.05
 
 
-def write_tiny_model(path: Path, model: TinyModel, *, seed: int = 0) -> None:
-    """Write `model` to `path`; the file appears whole or not at all."""
+def _is_matrix(name: str, shape: tuple[int, ...]) -> bool:
+    return name.endswith(".weight") and len(shape) > 1 and not any(part in name for part in ("norm", "conv"))
+
+
+def write_tiny_model(path: Path, model: TinyModel, *, seed: int = 0, four_bits: bool = False) -> None:
+    """Write `model` to `path`; the file appears whole or not at all.
+
+    Args:
+        path: of the file.
+        model: what to write.
+        seed: of its weights.
+        four_bits: whether matrices are stored as q4_0, which the CPU backend repacks; else all is float32.
+    """
     partial = path.with_name(f".{path.name}.partial")
     writer: Any = gguf.GGUFWriter(partial, model.architecture)
     writer.add_name(f"tiny-{model.architecture}")
@@ -76,7 +88,12 @@ def write_tiny_model(path: Path, model: TinyModel, *, seed: int = 0) -> None:
     writer.add_add_bos_token(value=False)
     random = np.random.default_rng(seed)
     for name, shape in model.tensors.items():
-        writer.add_tensor(name, _values(name, shape[::-1], random).astype(np.float32))
+        values = _values(name, shape[::-1], random).astype(np.float32)
+        if four_bits and _is_matrix(name, shape):
+            kind = gguf.GGMLQuantizationType.Q4_0
+            writer.add_tensor(name, quantize(values, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file(progress=False)

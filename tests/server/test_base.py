@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,3 +119,18 @@ def test_the_base_is_predicted(tmp_path: Path, shape: Shape) -> None:
     mib = {"predicted": prediction.total / 2**20, "measured": measured_bytes / 2**20}
     assert abs(error_bytes) <= max(TOLERATED_BYTES, TOLERATED_SHARE * measured_bytes), (mib, prediction)
     print(f"{shape}: {mib['predicted']:.1f} MiB predicted, {mib['measured']:.1f} measured")  # noqa: T201
+
+
+REPACKED = re.compile(r"CPU_REPACK model buffer size = +([\d.]+) MiB")
+
+
+@pytest.mark.parametrize("architecture", ["lfm2", "qwen35moe"])
+def test_what_the_cpu_repacks_of_mapped_weights_is_predicted(tmp_path: Path, architecture: str) -> None:
+    model = tmp_path / "model.gguf"
+    write_tiny_model(model, TINY_MODELS[architecture], four_bits=True)
+    flags = context(1, 512)
+    prediction = predict_base(read_model_facts(str(model)), flags)
+    assert prediction is not None
+    with running(model, tmp_path, *ALWAYS, *Shape(flags=flags).arguments) as server:
+        repacked_mib = REPACKED.findall(server.log)
+    assert repacked_mib == [f"{prediction.weights / 2**20:.2f}"]
