@@ -98,8 +98,16 @@ def _exaone4(parameters: Hyperparameters) -> SequenceMemory | None:
     return None if parameters.whole(_WINDOW, 0) else attention_only(parameters)
 
 
+def _llama4(parameters: Hyperparameters) -> SequenceMemory | None:
+    """Chunks of 8,192 tokens, unless the file says that there are none."""
+    if parameters.whole(_WINDOW, 1) == 0:
+        return attention_only(parameters)
+    return _windowed(_Rule(window=8192, fixed_window=8192))(parameters)
+
+
 SLIDING_WINDOW: dict[str, Callable[[Hyperparameters], SequenceMemory | None]] = {
     "exaone4": _exaone4,
+    "llama4": _llama4,
 } | {
     architecture: _windowed(rule)
     for architecture, rule in {
@@ -125,7 +133,7 @@ SLIDING_WINDOW: dict[str, Callable[[Hyperparameters], SequenceMemory | None]] = 
         "step35": _Rule(every=None),
     }.items()
 }
-"""What each architecture with sliding windows keeps; `llama4`, whose window is chunked, is measured."""
+"""What each architecture with sliding windows keeps."""
 
 ATTENTION_ONLY = [
     "arcee",
