@@ -108,6 +108,17 @@ class ModelFacts:
         """
         return None if self.memory is None else self.memory.checkpoint_bytes(CacheTypes())
 
+    def summary(self) -> dict[str, str | int | None]:
+        """Return the facts that status keeps; None: not known, will be measured."""
+        return {
+            "architecture": self.architecture,
+            "layers": self.layers,
+            "state_bytes": self.state_bytes,
+            "weights_bytes": None if self.weights is None else self.weights.total_bytes,
+            "kv_bytes_per_token": self.kv_bytes_per_token(),
+            "context_length": self.context_length,
+        }
+
     def kv_bytes_per_token(self, types: CacheTypes | None = None) -> int | None:
         """Return what each token of the context takes; layers with a sliding window, of bounded size, aside.
 

@@ -102,14 +102,16 @@ def _host_weights(facts: ModelFacts, flags: ContextFlags, first_offloaded: int) 
     weights = facts.weights
     if weights is None:
         return 0
-    parts = [part for layer, part in weights.layers.items() if layer < first_offloaded]
+    host = sum((part for layer, part in weights.layers.items() if layer < first_offloaded), WeightBytes())
+    copied = host.repacked
     if first_offloaded > facts.layers:
-        parts += [weights.output, weights.tied_output]
-    host = sum(parts, start=WeightBytes())
-    if not flags.mmap:
-        tied = weights.tied_output.total if first_offloaded > facts.layers else 0
-        return weights.input.total + host.total - (tied - weights.tied_output.repacked if tied else 0)
-    return host.repacked if flags.repack else 0
+        host += weights.output
+        copied = host.repacked + weights.tied_output.repacked
+    if flags.mmap:
+        return copied if flags.repack else 0
+    # Repacked weights take the place of what was read; only the tied matrix is there twice.
+    again = copied - host.repacked if flags.repack else 0
+    return weights.input.total + host.total + again
 
 
 def _keys_values(memory: SequenceMemory, flags: ContextFlags, layout: ContextLayout, cached: int) -> int:

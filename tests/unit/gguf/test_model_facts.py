@@ -155,6 +155,34 @@ def test_an_unknown_architecture_has_no_figures_rather_than_guessed_ones() -> No
     assert (found.architecture, found.layers, found.context_length) == ("mamba9", 4, 8192)
 
 
+def test_the_summary_is_what_status_keeps() -> None:
+    assert facts(model("mamba2", SSM, tensors=WEIGHTS)).summary() == {
+        "architecture": "mamba2",
+        "layers": 4,
+        "state_bytes": 28 + 4 * (4 * (3 * (128 + 2 * 2 * 16) + 16 * 128) + 24),
+        "weights_bytes": 64 * 320 * 4 + 68 * 144 + 512,
+        "kv_bytes_per_token": 0,
+        "context_length": 8192,
+    }
+
+
+def test_llama4_has_chunks_unless_the_file_says_none() -> None:
+    chunked = facts(model("llama4", ATTENTION)).memory
+    assert chunked is not None
+    assert chunked.window == 8192
+    assert facts(model("llama4", ATTENTION, {"attention.sliding_window": 0})).state_bytes == 0
+
+
+def test_gemma4_caches_nothing_in_the_layers_that_share() -> None:
+    shared: dict[str, Written] = {
+        "attention.sliding_window": 32,
+        "attention.sliding_window_pattern": [1, 0, 1, 0],
+        "attention.shared_kv_layers": 2,
+    }
+    found = facts(model("gemma4", ATTENTION, shared))
+    assert found.kv_bytes_per_token() == 2 * 2 * (32 + 32)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
