@@ -19,6 +19,7 @@ from gguf.quants import quantize
 
 from tests.models.catalogue import (
     attention_hybrids,
+    delta_attention_models,
     mamba_hybrids,
     plain_models,
     recurrent_models,
@@ -37,6 +38,7 @@ TINY_MODELS = {
         *recurrent_models(),
         *mamba_hybrids(),
         *attention_hybrids(),
+        *delta_attention_models(),
         *sliding_window_models(),
         *plain_models(),
     )

@@ -266,6 +266,18 @@ def delta_attention() -> Tensors:
     }
 
 
+def delta_attention_of(architecture: str) -> Tensors:
+    """Delta attention with the gates of a family: through a narrow layer, or at full rank."""
+    inner, tensors = HEADS * HEAD, delta_attention()
+    if architecture == "bailingmoe3":
+        narrow = ("ssm_f_b.weight", "ssm_g_b.weight")
+        tensors |= weights({"ssm_f_a": (WIDTH, inner), "ssm_g_a": (WIDTH, inner)})
+    else:
+        narrow = ("ssm_g_a.weight", "ssm_g_b.weight")
+        tensors |= weights({"ssm_g": (WIDTH, inner)}) | {"ssm_a": (HEADS,)}
+    return {name: shape for name, shape in tensors.items() if name not in narrow}
+
+
 def linear_attention() -> Tensors:
     inner = HEADS * HEAD
     return weights(

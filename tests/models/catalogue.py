@@ -19,6 +19,7 @@ from tests.models.blocks import (
     Value,
     attention,
     delta_attention,
+    delta_attention_of,
     delta_net,
     experts,
     feed_forward,
@@ -214,6 +215,41 @@ def attention_hybrids() -> list[TinyModel]:
                 experts(biased=True),
             ),
             others=embeddings(output_norm="token_embd_norm"),
+        ),
+    ]
+
+
+def delta_attention_models() -> list[TinyModel]:
+    """Kimi K3 and Ling 3, whose delta attention has gates of their own; feed-forward parts are dense."""
+    keys: dict[str, Value] = {
+        **LATENT_KEYS,
+        **DELTA_ATTENTION_KEYS,
+        **EXPERT_KEYS,
+        **heads_by_layer(THREE_OF_FOUR),
+        "leading_dense_block_count": 4,
+        "kda.gate_lower_bound": -5.0,
+    }
+    scores = norms("attn_res_score", "ffn_res_score")
+    situ: dict[str, Value] = {
+        "attn_res.block_size": 2,
+        "activation.situ_beta": 1.0,
+        "activation.situ_linear_beta": 0.0,
+    }
+    ling_attention = latent_attention() | weights({"attn_gate": (WIDTH, HEADS)})
+    return [
+        TinyModel(
+            architecture="bailingmoe3",
+            keys=keys,
+            blocks=mixed(delta_attention_of("bailingmoe3"), ling_attention, PRE_NORMS, feed_forward()),
+            others=embeddings(),
+        ),
+        TinyModel(
+            architecture="kimi-k3",
+            keys={**keys, **situ},
+            blocks=mixed(
+                delta_attention_of("kimi-k3"), latent_attention(), PRE_NORMS, scores, feed_forward()
+            ),
+            others=embeddings(norms("output_res_score")),
         ),
     ]
 
