@@ -4,7 +4,8 @@ Upstream lays the intermediate results of its graph into one buffer, each freed 
 buffer is as large as the step that keeps most at once: attention, the recurrent part, the feed-forward part,
 or the output. A step is a few widths times the tokens of a batch; the factors were fitted to what upstream
 reserves (`sched_reserve` of llama.cpp b11434, which needs no weights for it) over random widths of every
-architecture. At the widths of published models they are within 20 MiB of it, mostly within one.
+architecture. At the widths of published models and micro batches of 512 tokens they are within 20 MiB of it,
+mostly within one; at 2,048 tokens within 10 %.
 """
 
 from collections.abc import Callable
