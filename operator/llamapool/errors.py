@@ -5,6 +5,9 @@ LlamapoolError
 │   └── UnsupportedFieldError   a valid value that this release does not act on
 ├── LimitsFileError         a limits.json or record.json that cannot be read back
 ├── ScrapeError             a server's metrics that could not be fetched or understood
+├── GgufError               a header that is not one of a GGUF file (domain/gguf.py)
+│   └── GgufTruncatedError
+├── ModelFileError          a model file that could not be read (adapters/gguf_header.py)
 └── ClusterError            an answer of the Kubernetes API other than success
     ├── NotFoundError
     ├── ConflictError       somebody wrote first, or the object exists already

@@ -18,7 +18,10 @@ _OWNED_FLAGS = {
     "spec.server.idleSleepSeconds": "--sleep-idle-seconds",
     "spec.server.apiKeySecretRef": "--api-key --api-key-file",
 }
-_FIXED_FLAGS = "--host --port --reuse-port --metrics --ui --webui --no-ui --no-webui"
+_FIXED_FLAGS = (
+    "--host --port --reuse-port --metrics --ui --webui --no-ui --no-webui"
+    " --api-prefix --ssl-key-file --ssl-cert-file"
+)
 _ROUTER_FLAGS = "--models-dir --models-preset --models-max --models-autoload --no-models-autoload"
 
 _FIELD_OF_FLAG = {flag: field for field, flags in _OWNED_FLAGS.items() for flag in flags.split()}
