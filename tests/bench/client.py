@@ -46,8 +46,14 @@ class Client:
         """One prompt.
 
         Raises:
-            BenchError: the server refused it or sent no token.
+            BenchError: the server refused it, broke off, or sent no token.
         """
+        try:
+            return await self._ask(prompt)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise BenchError(f"{self._address}: {type(error).__name__}: {error}") from error
+
+    async def _ask(self, prompt: str) -> Answer:
         body = {
             "prompt": prompt,
             "n_predict": TOKENS_OUT,
@@ -66,7 +72,7 @@ class Client:
                     ttft_seconds = ttft_seconds or time.perf_counter() - started
                     text += json.loads(line[6:])["content"]
         if ttft_seconds is None or not text:
-            raise BenchError(f"{self._address} sent no token for {prompt!r}")
+            raise BenchError(f"{self._address}: no token came for {prompt!r}")
         return Answer(text=text, ttft_seconds=ttft_seconds)
 
     async def converse(self, conversations: Sequence[Sequence[str]], *, clients: int) -> list[float]:
@@ -79,9 +85,8 @@ class Client:
             BenchError: as `ask`.
         """
         waiting = iter(conversations)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._converse_in_turn(waiting)) for _ in range(clients)]
-        return [seconds for task in tasks for seconds in task.result()]
+        times = await asyncio.gather(*(self._converse_in_turn(waiting) for _ in range(clients)))
+        return [seconds for each in times for seconds in each]
 
     async def _converse_in_turn(self, waiting: Iterator[Sequence[str]]) -> list[float]:
         times = []

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,12 +27,17 @@ from tests.bench.rounds import groups, measure
 from tests.cluster.errors import LabError
 from tests.cluster.progress import say
 
+if TYPE_CHECKING:
+    from tests.bench.loads import Load
+    from tests.bench.measurements import Round
+
 _FOLDER = Path("build") / "bench"
 _FULL = Plan(least=8, step=4, most=24, seed=1)
 _QUICK = Plan(least=3, step=1, most=3, seed=1)
 _FULL_MINUTES, _QUICK_MINUTES = 35.0, 4.5
 _MEMORY_SHARE = 0.85
 _QUIET_SHARE = 0.05
+_LEAST_ARMS = 2
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -60,7 +65,11 @@ def main(
     for build in sorted({ARMS[arm].build for arm in chosen_arms}):
         builds.server(build)
     _FOLDER.mkdir(parents=True, exist_ok=True)
-    result = asyncio.run(_run(chosen_loads, chosen_arms, plan, total_minutes * 60)) | {"quick": quick}
+    try:
+        result = asyncio.run(_run(chosen_loads, chosen_arms, plan, total_minutes * 60))
+    except asyncio.CancelledError:
+        raise BenchError("terminated; the servers were stopped, nothing was written") from None
+    result["quick"] = quick
     path = _FOLDER / "pool.json"
     path.write_text(json.dumps(result, indent=2) + "\n")
     _print_summary(result)
@@ -75,28 +84,15 @@ async def _run(loads: list[str], arms: list[str], plan: Plan, total_seconds: flo
     started, at, company = time.monotonic(), dt.datetime.now(dt.UTC), machine.Company()
     entries: list[dict[str, Any]] = []
     compared: list[dict[str, Any]] = []
-    weights = {name: LOADS[name].weight for name in loads}
     for name in loads:
-        load = LOADS[name]
-        of_load = [arm for arm in arms if arm in load.arms]
-        per_group = min(len(of_load), int(machine.available_bytes() * _MEMORY_SHARE / load.peak_bytes))
-        if per_group < min(len(of_load), 3):
-            raise BenchError(
-                f"{name}: {per_group} servers of {load.peak_bytes >> 20} MiB fit the memory that is available, "
-                f"want {min(len(of_load), 3)}"
-            )
-        in_turn = groups(of_load, per_group)
+        load, of_load = LOADS[name], [arm for arm in arms if arm in LOADS[name].arms]
+        if len(of_load) < _LEAST_ARMS:
+            say(f"{name}: not run, it wants two or more of {', '.join(load.arms)}")
+            continue
         # What earlier loads left of their time goes to those that follow.
         left_seconds = total_seconds - (time.monotonic() - started)
-        share_seconds = (
-            left_seconds * weights[name] / sum(weights[each] for each in loads[loads.index(name) :])
-        )
-        begun = time.monotonic()
-        measured = []
-        for index, group in enumerate(in_turn):
-            until_seconds = begun + share_seconds * (index + 1) / len(in_turn)
-            say(f"{name}: {load.what}; {', '.join(group)}; at most {until_seconds - time.monotonic():.0f} s")
-            measured += await measure(load, group, plan, until_seconds=until_seconds, folder=_FOLDER)
+        to_come = sum(LOADS[each].weight for each in loads[loads.index(name) :])
+        measured = await _rounds(load, of_load, plan, left_seconds * load.weight / to_come)
         entries.append(record.of_load(load, of_load, measured, plan))
         compared += comparisons.record(
             measured, of_load, plan, load=name, slots=load.slots, neutral=load.neutral
@@ -116,6 +112,25 @@ async def _run(loads: list[str], arms: list[str], plan: Plan, total_seconds: flo
         "loads": entries,
         "comparisons": compared,
     }
+
+
+async def _rounds(load: Load, arms: list[str], plan: Plan, total_seconds: float) -> list[Round]:
+    """All rounds of one load, its arms in groups that fit the memory which is available now."""
+    available_bytes = machine.available_bytes()
+    size = min(len(arms), int(available_bytes * _MEMORY_SHARE / load.peak_bytes))
+    wanted = min(len(arms), 3)
+    if size < wanted:
+        raise BenchError(
+            f"{load.name}: {available_bytes >> 20} MiB of memory are available, want "
+            f"{int(wanted * load.peak_bytes / _MEMORY_SHARE) >> 20} for {wanted} servers"
+        )
+    in_turn, begun = groups(arms, size), time.monotonic()
+    measured: list[Round] = []
+    for index, group in enumerate(in_turn, start=1):
+        until_seconds = begun + total_seconds * index / len(in_turn)
+        say(f"{load.name}: {load.what}; {', '.join(group)}; at most {until_seconds - time.monotonic():.0f} s")
+        measured += await measure(load, group, plan, until_seconds=until_seconds, folder=_FOLDER)
+    return measured
 
 
 def _chosen(option: str, text: str, known: dict[str, Any]) -> list[str]:

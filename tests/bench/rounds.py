@@ -89,7 +89,9 @@ class _Bench:
 
     def server(self, arm: str) -> AbstractAsyncContextManager[Server]:
         """One arm's server until the block ends."""
-        flags = ["--model", str(self._model), "--threads", str(os.cpu_count()), *self._load.server_flags()]
+        # One core is the client's: threads that wait for each other at every operation must not share theirs.
+        threads = max(1, (os.cpu_count() or 1) - 1)
+        flags = ["--model", str(self._model), "--threads", str(threads), *self._load.server_flags()]
         return running(ARMS[arm], flags, self._folder)
 
     async def round(self, servers: Mapping[str, Server]) -> Round:

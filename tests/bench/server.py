@@ -132,8 +132,13 @@ async def running(arm: Arm, flags: Sequence[str], folder: Path) -> AsyncIterator
             times=times,
             ready_seconds=time.monotonic() - started,
         )
-        if process.returncode is not None:
-            raise BenchError(f"{arm.name} ended with {process.returncode}; {log} ends with\n{tail(log, 15)}")
+    except BenchError as error:
+        await asyncio.sleep(_POLL_SECONDS)  # for the loop to notice its end, if it was that
+        if process.returncode is None:
+            raise
+        raise BenchError(
+            f"{arm.name} ended with {process.returncode}; {log} ends with\n{tail(log, 15)}"
+        ) from error
     finally:
         await _stop(process)
 
