@@ -3,9 +3,10 @@
 #
 #     test.sh [plain|asan|tsan|tidy|all]      default: plain
 #
-# asan is AddressSanitizer with UndefinedBehaviorSanitizer, tsan ThreadSanitizer, tidy clang-tidy over the sources.
+# asan is AddressSanitizer with UndefinedBehaviorSanitizer, tsan ThreadSanitizer, tidy clang-format and
+# clang-tidy over the sources.
 # Build directories are build/pool-* of the repository. Needs the Debian packages cmake ninja-build g++ libgtest-dev
-# libcpp-httplib-dev nlohmann-json3-dev pkg-config clang-tidy.
+# libcpp-httplib-dev nlohmann-json3-dev pkg-config clang-format clang-tidy.
 set -eu
 
 cd -- "$(dirname -- "$0")"
@@ -21,9 +22,10 @@ run_tests() {
 }
 
 run_tidy() {
+    clang-format --dry-run --Werror src/*.cpp src/*.h include/llamapool/*.h tests/*.cpp tests/*.h
     configure plain
     find src -name '*.cpp' | sort | xargs -P "$jobs" -n 1 clang-tidy --quiet -p "$build/pool-plain"
-    echo "clang-tidy: clean"
+    echo "clang-format, clang-tidy: clean"
 }
 
 case ${1:-plain} in

@@ -15,9 +15,8 @@ buffer_pool & buffer_pool::instance() {
 // The first position whose buffer is larger than `bytes`.
 std::size_t buffer_pool::position_for(std::size_t bytes) const noexcept {
     const auto * const end = held_.begin() + held_buffers_;
-    const auto * const at = std::upper_bound(held_.begin(), end, bytes, [](std::size_t wanted, const entry & held) {
-        return wanted < held.buffer.size();
-    });
+    const auto * const at = std::upper_bound(
+        held_.begin(), end, bytes, [](std::size_t wanted, const entry & held) { return wanted < held.buffer.size(); });
     return static_cast<std::size_t>(at - held_.begin());
 }
 
@@ -36,21 +35,34 @@ void buffer_pool::remove_smallest(std::size_t count, victims & out, std::size_t 
     counters_.evictions += count;
 }
 
+// The buffer to hand out for a request of `bytes`, or `nowhere`. Best fit; among equals the one put last, so that a
+// surplus one grows old and is dropped.
+std::size_t buffer_pool::choose(std::size_t bytes) const noexcept {
+    if (bytes < floor_bytes) {
+        return nowhere;
+    }
+    const std::size_t need = mapping::rounded(bytes);
+    const std::size_t first = position_for(need - 1);
+    if (first < held_buffers_ && held_[first].buffer.size() <= need + slack(need)) {
+        return position_for(held_[first].buffer.size()) - 1;
+    }
+    if (first > 0 && held_[first - 1].buffer.size() >= need - slack(need)) {
+        return first - 1;
+    }
+    return nowhere;
+}
+
 mapping buffer_pool::take(std::size_t bytes) {
     if (bytes < floor_bytes) {
         return mapping(bytes);
     }
-    const std::size_t need = mapping::rounded(bytes);
     mapping buffer;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         ++takes_;
-        // Best fit; among equals the one put last, so that a surplus one grows old and is dropped.
-        const std::size_t first = need > 0 ? position_for(need - 1) : 0;
-        if (first < held_buffers_ && held_[first].buffer.size() <= need + slack(need)) {
-            buffer = remove(position_for(held_[first].buffer.size()) - 1);
-        } else if (first > 0 && held_[first - 1].buffer.size() >= need - slack(need)) {
-            buffer = remove(first - 1);
+        const std::size_t position = choose(bytes);
+        if (position != nowhere) {
+            buffer = remove(position);
         }
         ++(buffer.empty() ? counters_.misses : counters_.hits);
     }
@@ -128,6 +140,33 @@ std::size_t buffer_pool::trim(std::size_t keep_bytes) noexcept {
         ++counters_.trims;
     }
     return before - held_bytes_;
+}
+
+std::size_t buffer_pool::fresh_bytes(std::size_t bytes) const noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t need = mapping::rounded(bytes);
+    const std::size_t position = choose(bytes);
+    const std::size_t served = position == nowhere ? 0 : held_[position].buffer.size();
+    return need - std::min(need, served);
+}
+
+std::size_t buffer_pool::release(std::size_t bytes, std::size_t spare_bytes) noexcept {
+    victims out;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::size_t spared = choose(spare_bytes);
+    std::size_t used = 0;
+    std::size_t released_bytes = 0;
+    for (std::size_t position = 0; released_bytes < bytes && position < held_buffers_;) {
+        if (position == spared) {
+            ++position;
+            continue;
+        }
+        out[used] = remove(position);
+        released_bytes += out[used++].size();
+        spared -= spared != nowhere && spared > position ? 1 : 0;
+    }
+    counters_.trims += used > 0 ? 1 : 0;
+    return released_bytes;
 }
 
 void buffer_pool::set_cap(std::size_t cap_bytes) noexcept {

@@ -192,8 +192,8 @@ std::optional<cgroup_usage> cgroup::usage() const {
     } else if (stat.count("kernel") > 0) {
         kernel_bytes = figure("kernel") - std::min(figure("kernel"), figure("slab_reclaimable")) + figure("sock");
     } else {  // before Linux 5.18
-        kernel_bytes = figure("slab_unreclaimable") + figure("kernel_stack") + figure("pagetables") +
-                       figure("percpu") + figure("sock");
+        kernel_bytes = figure("slab_unreclaimable") + figure("kernel_stack") + figure("pagetables") + figure("percpu") +
+                       figure("sock");
     }
     usage.unreclaimable_bytes = std::max(usage.anon_bytes + usage.shmem_bytes, listed_bytes) + kernel_bytes;
     return usage;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llamapool/host_memory.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstdint>
-#include <unistd.h>
 
 namespace llamapool {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llamapool/mapping.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <new>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
 #ifndef MADV_POPULATE_WRITE  // Linux 5.14; older libc headers lack the name
@@ -79,15 +79,16 @@ mapping::mapping(std::size_t bytes) {
     }
     const std::size_t size = rounded(bytes);
     std::uint8_t * const data = map_aligned(size);
+    mapped_bytes += size;
     try {
         populate(data, size);
     } catch (const std::bad_alloc &) {
         munmap(data, size);
+        mapped_bytes -= size;
         throw;
     }
     data_ = data;
     size_ = size;
-    mapped_bytes += size;
 }
 
 mapping::mapping(mapping && other) noexcept
@@ -123,13 +124,14 @@ void mapping::grow(std::size_t bytes) {
         }
         data_ = target;
     }
+    mapped_bytes += size - size_;
     try {
         populate(data_ + size_, size - size_);
     } catch (const std::bad_alloc &) {
         munmap(data_ + size_, size - size_);
+        mapped_bytes -= size - size_;
         throw;
     }
-    mapped_bytes += size - size_;
     size_ = size;
 }
 

@@ -5,11 +5,13 @@
 
 namespace llamapool {
 
-memory_figures memory_watch::sample(std::int64_t now_seconds, std::uint64_t state_bytes) {
+memory_figures memory_watch::sample(std::int64_t now_seconds, const state_reader & state_bytes) {
     const std::lock_guard<std::mutex> one_at_a_time(sampling_);
     memory_figures figures;
-    figures.limit_bytes = group_.effective_limit_bytes();
+    const std::uint64_t state_before_bytes = state_bytes();
     figures.usage = group_.usage();
+    const std::uint64_t counted_bytes = std::max(state_before_bytes, state_bytes());
+    figures.limit_bytes = group_.effective_limit_bytes();
     figures.oom_kills = group_.oom_kills();
 
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -17,7 +19,7 @@ memory_figures memory_watch::sample(std::int64_t now_seconds, std::uint64_t stat
         loaded_seconds_ += std::max<std::int64_t>(now_seconds - sampled_at_seconds_, 0);
         if (figures.usage) {
             const std::uint64_t total = figures.usage->unreclaimable_bytes;
-            base_.observe(loaded_seconds_, static_cast<std::int64_t>(total - std::min(total, state_bytes)));
+            base_.observe(loaded_seconds_, static_cast<std::int64_t>(total - std::min(total, counted_bytes)));
         }
     }
     sampled_at_seconds_ = now_seconds;

@@ -3,11 +3,11 @@
 
 #include "llamapool/exposition.h"
 
+#include <httplib.h>
+#include <sys/socket.h>
 #include <atomic>
 #include <chrono>
-#include <httplib.h>
 #include <stdexcept>
-#include <sys/socket.h>
 #include <thread>
 
 namespace llamapool {
@@ -16,9 +16,7 @@ namespace {
 // Binds `port` of all addresses, of both families where the host has IPv6. Returns the port, or -1.
 int bind_all_addresses(httplib::Server & server, std::uint16_t port) {
     for (const char * const address : {"::", "0.0.0.0"}) {
-        const int bound = port == 0                             ? server.bind_to_any_port(address)
-                          : server.bind_to_port(address, port) ? port
-                                                                : -1;
+        const int bound = port == 0 ? server.bind_to_any_port(address) : server.bind_to_port(address, port) ? port : -1;
         if (bound > 0) {
             return bound;
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llamapool/server.h"
 
+#include "llamapool/host_memory.h"
 #include "log.h"
 #include "service.h"
-#include "llamapool/host_memory.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -40,17 +40,18 @@ service_handle start_service(server_role role) {
         });
         if (role != server_role::single) {
             if (chosen.pooled) {
-                log_line("router mode is not supported: each child would take the whole memory of the pod for its own; "
-                         "give --model, or set LLAMAPOOL_MODE=off");
+                log_line(
+                    "router mode is not supported: each child would take the whole memory of the pod for its own; "
+                    "give --model, or set LLAMAPOOL_MODE=off");
                 return nullptr;
             }
             chosen.metrics_port = 0;  // the children would all want the same one
         }
-        service_handle started(
-            new service(std::move(chosen), cgroup::of_this_process(), host_memory_bytes()), [](service * ending) {
-                running = nullptr;
-                delete ending;
-            });
+        service_handle started(new service(std::move(chosen), cgroup::of_this_process(), host_memory_bytes()),
+                               [](service * ending) {
+                                   running = nullptr;
+                                   delete ending;
+                               });
         running = started.get();
         return started;
     } catch (const std::exception & error) {
@@ -59,8 +60,8 @@ service_handle start_service(server_role role) {
     }
 }
 
-void model_loaded() noexcept {
-    with_service([](service & current) { current.model_loaded(); });
+void model_loaded(std::size_t slots) noexcept {
+    with_service([=](service & current) { current.model_loaded(slots); });
 }
 
 void model_unloaded() noexcept {
@@ -77,8 +78,28 @@ void first_token(std::int64_t arrived_us, std::int64_t now_us, std::size_t promp
     }
 }
 
-void checkpoint_made(std::size_t bytes, std::int64_t elapsed_us) noexcept {
-    with_service([=](service & current) { current.checkpoint_made(bytes, seconds(elapsed_us)); });
+bool allocate(allocation what, std::size_t bytes, std::size_t draft_bytes, const std::function<void()> & fill,
+              const evictor & evict) {
+    if (service * const current = running.load()) {
+        return current->allocate(what, bytes, draft_bytes, fill, evict);
+    }
+    fill();
+    return true;
+}
+
+bool over_budget() noexcept {
+    const service * const current = running.load();
+    return current != nullptr && current->over_budget();
+}
+
+void enforce_budget(const evictor & evict) {
+    if (service * const current = running.load()) {
+        current->enforce_budget(evict);
+    }
+}
+
+void aborting(const char * message) noexcept {
+    with_service([=](service & current) { current.aborting(message); });
 }
 
 }  // namespace llamapool

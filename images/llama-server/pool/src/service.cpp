@@ -1,77 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service.h"
 
-#include "log.h"
 #include "llamapool/buffer_pool.h"
-#include "llamapool/exposition.h"
-#include "llamapool/host_memory.h"
+#include "llamapool/state_budget.h"
 #include "llamapool/state_buffer.h"
+#include "log.h"
 
 #include <chrono>
-
-#ifndef LLAMAPOOL_VERSION
-#error "the build gives LLAMAPOOL_VERSION and LLAMAPOOL_UPSTREAM"
-#endif
 
 namespace llamapool {
 namespace {
 
-std::int64_t steady_seconds() {
-    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+
+template <typename clock>
+std::int64_t seconds_of() {
+    return std::chrono::duration_cast<std::chrono::seconds>(clock::now().time_since_epoch()).count();
 }
 
-std::optional<std::uint64_t> known_if(bool known, std::uint64_t value) {
-    return known ? std::optional<std::uint64_t>(value) : std::nullopt;
+std::optional<std::size_t> known_if(bool known, std::size_t value) {
+    return known ? std::optional<std::size_t>(value) : std::nullopt;
 }
 
-void add_pool(exposition & page) {
-    const pool_statistics pool = buffer_pool::instance().statistics();
-    page.counter("pool_hits_total", "Checkpoint buffers served from resident memory.", pool.hits);
-    page.counter("pool_misses_total", "Checkpoint buffers that had to be mapped.", pool.misses);
-    page.counter("pool_evictions_total", "Pooled buffers displaced by larger ones, a smaller cap or disuse.",
-                 pool.evictions);
-    page.counter("pool_declines_total", "Freed buffers that the pool did not keep.", pool.declines);
-    page.counter("pool_trims_total", "Trims that released memory.", pool.trims);
-    page.gauge("pool_held_bytes", "Mapped bytes held by the pool.", pool.held_bytes);
-    page.gauge("pool_held_buffers", "Buffers held by the pool.", pool.held_buffers);
-    page.gauge("pool_high_water_bytes", "The most bytes the pool has held; trims do not reset it.",
-               pool.high_water_bytes);
-    page.gauge("pool_cap_bytes", "The most bytes the pool may hold: the value in effect.", pool.cap_bytes);
-}
-
-void add_state(exposition & page) {
-    const live_state checkpoints = state_buffer::live(state_kind::checkpoint);
-    const live_state drafts = state_buffer::live(state_kind::draft_checkpoint);
-    const live_state prompts = state_buffer::live(state_kind::prompt);
-    page.gauge("checkpoints_live", "Context checkpoints in memory; shared ones count once.", checkpoints.buffers);
-    page.gauge("checkpoints_live_bytes", "Mapped bytes of live checkpoints.", checkpoints.bytes + drafts.bytes);
-    page.gauge("prompt_cache_bytes", "Mapped bytes of the cached prompts' own state, without their checkpoints.",
-               prompts.bytes);
-    page.gauge("state_bytes", "Mapped bytes of sequence state: live checkpoints, cached prompts, pooled buffers.",
-               mapping::total_bytes());
-}
-
-void add_memory(exposition & page, const memory_figures & memory) {
-    const cgroup_usage usage = memory.usage.value_or(cgroup_usage{});
-    const bool known = memory.usage.has_value();
-    page.gauge("memory_base_bytes",
-               "Highest unreclaimable memory minus sequence state of the last ten minutes with the model loaded.",
-               memory.base_bytes);
-    page.gauge("cgroup_limit_bytes", "Effective memory limit; absent without one.", memory.limit_bytes);
-    page.gauge("cgroup_anon_bytes", "Anonymous memory.", known_if(known, usage.anon_bytes));
-    page.gauge("cgroup_shmem_bytes", "Shared memory and tmpfs.", known_if(known, usage.shmem_bytes));
-    page.gauge("cgroup_file_bytes", "Page cache without shared memory; mmapped weights are here.",
-               known_if(known, usage.file_bytes));
-    page.gauge("cgroup_unreclaimable_bytes", "Memory that the kernel can not take back.",
-               known_if(known, usage.unreclaimable_bytes));
-    page.counter("cgroup_oom_kills_total", "Processes of the cgroup killed for memory.", memory.oom_kills);
+std::string said(std::optional<std::size_t> bytes) {
+    return bytes ? std::to_string(*bytes) + " bytes" : "unbounded";
 }
 
 }  // namespace
 
 service::service(settings from, cgroup group, std::optional<std::size_t> host_bytes)
     : settings_(std::move(from)), host_bytes_(host_bytes), memory_(std::move(group)),
-      limits_file_(settings_.limits_file) {
+      admission_(buffer_pool::instance()), black_box_(settings_.termination_log), limits_file_(settings_.limits_file) {
     state_buffer::use_plain_allocation(!settings_.pooled);
     refresh();
     if (settings_.metrics_port != 0) {
@@ -99,59 +59,72 @@ void service::watch() {
 }
 
 void service::refresh() {
-    const std::lock_guard<std::mutex> lock(refreshing_);
-    const memory_figures memory = memory_.sample(steady_seconds(), mapping::total_bytes());
-    if (const auto changed = limits_file_.poll()) {
-        limits_ = *changed;
+    bool changed = false;
+    {
+        const std::lock_guard<std::mutex> lock(refreshing_);
+        if (const auto read = limits_file_.poll()) {
+            limits_ = *read;
+            changed = true;
+        }
+        limits_errors_ = limits_file_.errors();
     }
-    limits_errors_ = limits_file_.errors();
+    follow_memory();
+    if (changed) {
+        log_line("limits applied: pool cap " + said(buffer_pool::instance().statistics().cap_bytes) +
+                 ", state budget " + said(admission_.budget_in_effect()));
+    }
+}
 
-    std::size_t cap_bytes = 0;
+// Measures, and applies budget and cap that follow from the figures.
+void service::follow_memory() {
+    const std::lock_guard<std::mutex> lock(refreshing_);
+    const memory_figures memory = memory_.sample(seconds_of<steady_clock>(), mapping::total_bytes);
     if (settings_.pooled) {
-        const std::size_t own_bytes =
-            settings_.pool_cap_bytes.value_or(default_pool_cap_bytes(host_bytes_, memory.limit_bytes));
-        cap_bytes = limits_.pool_cap_bytes.value_or(own_bytes);
-    }
-    buffer_pool & pool = buffer_pool::instance();
-    if (pool.statistics().cap_bytes != cap_bytes) {
-        pool.set_cap(cap_bytes);
-        log_line("the pool's cap is " + std::to_string(cap_bytes) + " bytes now");
+        const auto ceiling_bytes = smallest_known(limits_.state_budget_bytes, settings_.state_budget_bytes);
+        const auto budget_bytes =
+            smallest_known(own_state_budget_bytes(memory.limit_bytes, memory.base_bytes), ceiling_bytes);
+        const auto checkpoint_bytes = known_if(checkpoint_mapped_bytes_ > 0, checkpoint_mapped_bytes_);
+        const std::size_t own_cap_bytes =
+            own_pool_cap_bytes({host_bytes_, memory.limit_bytes, checkpoint_bytes, slots_});
+        const std::size_t cap_bytes = limits_.pool_cap_bytes.value_or(settings_.pool_cap_bytes.value_or(own_cap_bytes));
+        admission_.set_budget(budget_bytes);
+        buffer_pool::instance().set_cap(std::min(cap_bytes, budget_bytes.value_or(cap_bytes)));
     }
     // Last: whoever reads the generation finds its values in effect.
     limits_generation_ = limits_.generation ? static_cast<std::int64_t>(*limits_.generation) : -1;
+    black_box_.write(account());
 }
 
-std::string service::page() const {
-    exposition page;
+accounting service::account() const {
+    const memory_figures memory = memory_.last();
+    const pool_statistics pool = buffer_pool::instance().statistics();
+    accounting now;
+    now.at_seconds = seconds_of<system_clock>();
+    now.phase = phase_;
+    now.limit_bytes = memory.limit_bytes;
+    now.unreclaimable_bytes = known_if(memory.usage.has_value(), memory.usage ? memory.usage->unreclaimable_bytes : 0);
+    now.base_bytes = memory.base_bytes;
+    now.state_bytes = mapping::total_bytes();
+    now.budget_bytes = admission_.budget_in_effect();
+    now.pool_held_bytes = pool.held_bytes;
+    now.cap_bytes = pool.cap_bytes;
     const std::int64_t generation = limits_generation_;
-    const std::uint64_t checkpoint_bytes = checkpoint_bytes_;
-    page.gauge_with_labels("build_info", "Version of llamapool and of the llama.cpp release it is built on.",
-                           std::string("{version=\"" LLAMAPOOL_VERSION "\",upstream=\"" LLAMAPOOL_UPSTREAM "\",mode=\"") +
-                               (settings_.pooled ? "on" : "off") + "\"}",
-                           1);
-    page.distribution("time_to_first_token_seconds", "From the arrival of a request to its first token, queue included.",
-                      time_to_first_token_seconds_.read());
-    page.distribution("prompt_tokens", "Tokens per prompt.", prompt_tokens_.read());
-    page.distribution("checkpoint_seconds", "Time to make a context checkpoint.", checkpoint_seconds_.read());
-    page.gauge("checkpoint_bytes", "Data of the latest checkpoint; absent before the first.",
-               known_if(checkpoint_bytes > 0, checkpoint_bytes));
-    if (settings_.pooled) {  // plain allocation is not counted
-        add_state(page);
-    }
-    add_pool(page);
-    add_memory(page, memory_.last());
-    page.gauge("limits_generation", "Generation of the limits in effect; absent without a limits file.",
-               known_if(generation >= 0, static_cast<std::uint64_t>(generation)));
-    page.counter("limits_errors_total", "Contents of the limits file that were invalid.", limits_errors_.load());
-    return page.text();
+    now.generation = known_if(generation >= 0, static_cast<std::size_t>(generation));
+    now.oom_kills = memory.oom_kills;
+    now.asked_bytes = asked_bytes_;
+    now.device_oom = device_oom_;
+    return now;
 }
 
-void service::model_loaded() {
+void service::model_loaded(std::size_t slots) {
+    slots_ = slots;
+    phase_ = server_phase::ready;
     memory_.set_model_loaded(true);
     refresh();
 }
 
 void service::model_unloaded() {
+    phase_ = server_phase::sleeping;
     memory_.set_model_loaded(false);
     buffer_pool::instance().trim();
 }
@@ -167,9 +140,33 @@ void service::first_token(double seconds, std::size_t prompt_tokens) {
     prompt_tokens_.observe(static_cast<double>(prompt_tokens));
 }
 
-void service::checkpoint_made(std::size_t bytes, double seconds) {
-    checkpoint_bytes_ = bytes;
-    checkpoint_seconds_.observe(seconds);
+bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_bytes, const std::function<void()> & fill,
+                       const evictor & evict) {
+    const auto start = steady_clock::now();
+    const std::size_t mapped_bytes = mapping::rounded(bytes) + mapping::rounded(draft_bytes);
+    const bool pooled = what != allocation::cached_prompt;
+    asked_bytes_ = mapped_bytes;
+    if (settings_.pooled) {
+        follow_memory();
+    }
+    const state_request wanted =
+        pooled ? state_request{bytes, mapping::rounded(draft_bytes)} : state_request{0, mapped_bytes};
+    const bool allocated = admission_.allocate(wanted, fill, evict);
+    asked_bytes_ = 0;
+    if (!allocated) {
+        ++(pooled ? checkpoints_skipped_ : prompts_skipped_);
+    } else if (what == allocation::checkpoint) {
+        checkpoint_bytes_ = bytes + draft_bytes;
+        checkpoint_mapped_bytes_ = mapped_bytes;
+        checkpoint_seconds_.observe(std::chrono::duration<double>(steady_clock::now() - start).count());
+    }
+    return allocated;
+}
+
+void service::aborting(const std::string & message) {
+    log_line(message);
+    device_oom_ = message.find("out of memory") != std::string::npos;
+    black_box_.write(account());
 }
 
 }  // namespace llamapool

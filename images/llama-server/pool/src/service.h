@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "llamapool/admission.h"
+#include "llamapool/black_box.h"
 #include "llamapool/cgroup.h"
 #include "llamapool/histogram.h"
 #include "llamapool/limits_file.h"
@@ -37,20 +39,28 @@ class service {
     // The metrics page. Waits for no file, no queue and no slot.
     std::string page() const;
 
-    void model_loaded();
+    void model_loaded(std::size_t slots);
     void model_unloaded();
     void idle_for(std::int64_t idle_milliseconds);
     void first_token(double seconds, std::size_t prompt_tokens);
-    void checkpoint_made(std::size_t bytes, double seconds);
+    bool allocate(allocation what, std::size_t bytes, std::size_t draft_bytes, const std::function<void()> & fill,
+                  const evictor & evict);
+    bool over_budget() const noexcept { return admission_.over_budget(); }
+    void enforce_budget(const evictor & evict) { admission_.enforce(evict); }
+    void aborting(const std::string & message);
 
     std::uint16_t metrics_port() const noexcept { return metrics_server_ ? metrics_server_->port() : 0; }
 
   private:
     void watch();
+    void follow_memory();
+    accounting account() const;
 
     const settings settings_;
     const std::optional<std::size_t> host_bytes_;
     memory_watch memory_;
+    admission admission_;
+    black_box black_box_;
 
     std::mutex refreshing_;  // of the two that follow
     limits_file limits_file_;
@@ -59,7 +69,14 @@ class service {
     histogram time_to_first_token_seconds_ = histogram::of_seconds();
     histogram checkpoint_seconds_ = histogram::of_seconds();
     histogram prompt_tokens_{1, 2, 1 << 20};
-    std::atomic<std::uint64_t> checkpoint_bytes_{0};  // 0: none made yet
+    std::atomic<std::uint64_t> checkpoint_bytes_{0};         // data of the latest; 0: none made yet
+    std::atomic<std::uint64_t> checkpoint_mapped_bytes_{0};  // the same, as mapped
+    std::atomic<std::uint64_t> checkpoints_skipped_{0};
+    std::atomic<std::uint64_t> prompts_skipped_{0};
+    std::atomic<std::uint64_t> asked_bytes_{0};
+    std::atomic<std::size_t> slots_{0};
+    std::atomic<server_phase> phase_{server_phase::loading};
+    std::atomic<bool> device_oom_{false};
     std::atomic<std::int64_t> limits_generation_{-1};  // -1: no file applied
     std::atomic<std::uint64_t> limits_errors_{0};
 

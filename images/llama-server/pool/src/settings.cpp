@@ -46,15 +46,18 @@ settings settings::from_environment(const lookup & get) {
     }
     result.pool_cap_bytes =
         environment.whole_number<std::uint64_t>("LLAMAPOOL_POOL_CAP_BYTES", "a whole number of bytes from 0");
-    if (const auto seconds =
-            environment.whole_number<std::uint64_t>("LLAMAPOOL_IDLE_TRIM_SECONDS", "a whole number of seconds from 0")) {
+    result.state_budget_bytes =
+        environment.whole_number<std::uint64_t>("LLAMAPOOL_STATE_BUDGET_BYTES", "a whole number of bytes from 0");
+    if (const auto seconds = environment.whole_number<std::uint64_t>("LLAMAPOOL_IDLE_TRIM_SECONDS",
+                                                                     "a whole number of seconds from 0")) {
         result.idle_trim_seconds = *seconds;
     }
-    if (const auto port =
-            environment.whole_number<std::uint16_t>("LLAMAPOOL_METRICS_PORT", "a port from 1 to 65535, or 0 for none")) {
+    if (const auto port = environment.whole_number<std::uint16_t>("LLAMAPOOL_METRICS_PORT",
+                                                                  "a port from 1 to 65535, or 0 for none")) {
         result.metrics_port = *port;
     }
     result.limits_file = environment.text("LLAMAPOOL_LIMITS_FILE").value_or("");
+    result.termination_log = environment.text("LLAMAPOOL_TERMINATION_LOG").value_or("");
     return result;
 }
 

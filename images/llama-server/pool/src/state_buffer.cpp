@@ -30,8 +30,8 @@ bool is_pooled(state_kind kind, std::size_t bytes) noexcept {
 
 struct state_buffer::block {
     block(state_kind of_kind, std::size_t bytes)
-        : memory(is_pooled(of_kind, bytes) ? buffer_pool::instance().take(bytes) : mapping(bytes)),
-          kind(of_kind), pooled(is_pooled(of_kind, bytes)) {
+        : memory(is_pooled(of_kind, bytes) ? buffer_pool::instance().take(bytes) : mapping(bytes)), kind(of_kind),
+          pooled(is_pooled(of_kind, bytes)) {
         counters_of(kind).buffers += 1;
         counters_of(kind).bytes += memory.size();
     }
@@ -109,6 +109,13 @@ void state_buffer::shrink_to_fit() noexcept {
     } else if (size_ == 0) {
         block_.reset();
     }
+}
+
+std::size_t state_buffer::capacity() const noexcept {
+    if (!block_) {
+        return plain_.capacity();
+    }
+    return block_.use_count() == 1 ? block_->memory.size() : 0;
 }
 
 std::uint8_t * state_buffer::data() noexcept {

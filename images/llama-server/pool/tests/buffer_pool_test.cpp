@@ -197,6 +197,32 @@ TEST(buffer_pool, trims_no_more_than_it_must) {
     EXPECT_EQ(pool.statistics().held_bytes, 110 * MiB);
 }
 
+TEST(buffer_pool, says_what_a_take_would_map) {
+    buffer_pool pool(400 * MiB);
+    put_all(pool, {96});
+    EXPECT_EQ(pool.fresh_bytes(96 * MiB), 0U);
+    EXPECT_EQ(pool.fresh_bytes(100 * MiB), 4 * MiB);
+    EXPECT_EQ(pool.fresh_bytes(200 * MiB), 200 * MiB);
+    EXPECT_EQ(pool.fresh_bytes(10 * MiB), 10 * MiB);
+    EXPECT_EQ(pool.fresh_bytes(0), 0U);
+}
+
+TEST(buffer_pool, releases_the_smallest_but_the_one_that_is_wanted) {
+    buffer_pool pool(400 * MiB);
+    put_all(pool, {40, 50, 60});
+    EXPECT_EQ(pool.release(45 * MiB, 40 * MiB), 50 * MiB);
+    EXPECT_EQ(pool.fresh_bytes(40 * MiB), 0U);
+    EXPECT_EQ(pool.statistics().held_bytes, 100 * MiB);
+}
+
+TEST(buffer_pool, releases_all_but_the_wanted_one_when_that_is_not_enough) {
+    buffer_pool pool(400 * MiB);
+    put_all(pool, {40, 50, 60});
+    EXPECT_EQ(pool.release(400 * MiB, 50 * MiB), 100 * MiB);
+    EXPECT_EQ(pool.release(400 * MiB, 50 * MiB), 0U);
+    EXPECT_EQ(pool.statistics().held_bytes, 50 * MiB);
+}
+
 TEST(buffer_pool, keeps_its_high_water_mark_and_counters_over_a_trim) {
     buffer_pool pool(400 * MiB);
     put_all(pool, {40, 50});

@@ -19,7 +19,8 @@ captured_tree & v2(captured_tree & tree, const std::string & path) {
 
 captured_tree & v1(captured_tree & tree, const std::string & path) {
     return tree.file("proc/self/cgroup", "8:pids:" + path + "\n4:cpu,memory:" + path + "\n0::/\n")
-        .file("proc/self/mountinfo", std::string("41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n") + v1_mount);
+        .file("proc/self/mountinfo",
+              std::string("41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n") + v1_mount);
 }
 
 std::optional<std::uint64_t> limit_of(const captured_tree & tree) {
@@ -59,7 +60,9 @@ TEST(cgroup, takes_the_smallest_of_nested_limits) {
 
 TEST(cgroup, counts_memory_high_below_the_limit) {
     captured_tree tree;
-    v2(tree, "/a").file("sys/fs/cgroup/a/memory.max", "2000000000\n").file("sys/fs/cgroup/a/memory.high", "1500000000\n");
+    v2(tree, "/a")
+        .file("sys/fs/cgroup/a/memory.max", "2000000000\n")
+        .file("sys/fs/cgroup/a/memory.high", "1500000000\n");
     EXPECT_EQ(limit_of(tree), 1500000000U);
 }
 
@@ -149,10 +152,11 @@ TEST(cgroup, follows_a_limit_that_is_resized) {
 
 TEST(cgroup_usage, of_v2_leaves_reclaimable_memory_out_and_counts_nothing_twice) {
     captured_tree tree;
-    v2(tree, "/c").file("sys/fs/cgroup/c/memory.stat",
-                        "anon 1000\nfile 6800\nkernel 90\nkernel_stack 5\npagetables 10\nsock 3\nshmem 800\n"
-                        "inactive_anon 1700\nactive_anon 0\ninactive_file 5000\nactive_file 900\nunevictable 200\n"
-                        "slab_reclaimable 60\nslab_unreclaimable 15\n");
+    v2(tree, "/c")
+        .file("sys/fs/cgroup/c/memory.stat",
+              "anon 1000\nfile 6800\nkernel 90\nkernel_stack 5\npagetables 10\nsock 3\nshmem 800\n"
+              "inactive_anon 1700\nactive_anon 0\ninactive_file 5000\nactive_file 900\nunevictable 200\n"
+              "slab_reclaimable 60\nslab_unreclaimable 15\n");
     const auto usage = cgroup::of_this_process(tree.root()).usage();
     ASSERT_TRUE(usage.has_value());
     EXPECT_EQ(usage->anon_bytes, 1000U);
@@ -164,9 +168,10 @@ TEST(cgroup_usage, of_v2_leaves_reclaimable_memory_out_and_counts_nothing_twice)
 
 TEST(cgroup_usage, of_v2_before_linux_5_18_adds_up_the_kernels_parts) {
     captured_tree tree;
-    v2(tree, "/c").file("sys/fs/cgroup/c/memory.stat",
-                        "anon 1000\nfile 0\nkernel_stack 5\npagetables 10\npercpu 2\nsock 3\nshmem 0\n"
-                        "slab_reclaimable 60\nslab_unreclaimable 15\n");
+    v2(tree, "/c")
+        .file("sys/fs/cgroup/c/memory.stat",
+              "anon 1000\nfile 0\nkernel_stack 5\npagetables 10\npercpu 2\nsock 3\nshmem 0\n"
+              "slab_reclaimable 60\nslab_unreclaimable 15\n");
     EXPECT_EQ(cgroup::of_this_process(tree.root()).usage()->unreclaimable_bytes, 1035U);
 }
 

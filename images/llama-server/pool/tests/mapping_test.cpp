@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llamapool/mapping.h"
 
-#include <cstring>
 #include <gtest/gtest.h>
-#include <new>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <cstring>
+#include <new>
 #include <vector>
 
 namespace llamapool {

@@ -17,9 +17,10 @@ class memory_watch_test : public testing::Test {
         tree_.file("cg/memory.stat", "anon " + std::to_string(anon_bytes) + "\nfile 0\n");
     }
 
-    std::optional<std::uint64_t> base_at(std::int64_t now_seconds, std::uint64_t anon_bytes, std::uint64_t state_bytes) {
+    std::optional<std::uint64_t> base_at(std::int64_t now_seconds, std::uint64_t anon_bytes,
+                                         std::uint64_t state_bytes) {
         use(anon_bytes);
-        return watch_.sample(now_seconds, state_bytes).base_bytes;
+        return watch_.sample(now_seconds, [=] { return state_bytes; }).base_bytes;
     }
 
   private:
@@ -36,14 +37,14 @@ class memory_watch_test : public testing::Test {
 };
 
 TEST_F(memory_watch_test, reads_limit_usage_and_kills) {
-    const memory_figures figures = watch_.sample(0, 0);
+    const memory_figures figures = watch_.sample(0, [] { return 0; });
     EXPECT_EQ(figures.limit_bytes, 5000U);
     EXPECT_EQ(figures.usage.value().anon_bytes, 1000U);
     EXPECT_EQ(figures.oom_kills, 2U);
 }
 
 TEST_F(memory_watch_test, shows_its_last_sample_without_reading) {
-    watch_.sample(0, 0);
+    watch_.sample(0, [] { return 0; });
     use(2000);
     EXPECT_EQ(watch_.last().usage.value().anon_bytes, 1000U);
 }
@@ -80,6 +81,22 @@ TEST_F(memory_watch_test, keeps_the_base_of_the_loaded_model_over_a_sleep) {
 TEST_F(memory_watch_test, does_not_go_below_0_when_the_state_is_newer_than_the_counters) {
     watch_.set_model_loaded(true);
     EXPECT_EQ(base_at(0, 1000, 1500), 0U);
+}
+
+TEST_F(memory_watch_test, takes_state_that_is_allocated_during_the_sample_for_state) {
+    watch_.set_model_loaded(true);
+    use(1500);
+    int reads = 0;
+    const auto growing = [&] { return ++reads == 1 ? 0U : 500U; };
+    EXPECT_EQ(watch_.sample(0, growing).base_bytes, 1000U);
+}
+
+TEST_F(memory_watch_test, takes_state_that_is_freed_during_the_sample_for_state) {
+    watch_.set_model_loaded(true);
+    use(1500);
+    int reads = 0;
+    const auto shrinking = [&] { return ++reads == 1 ? 500U : 0U; };
+    EXPECT_EQ(watch_.sample(0, shrinking).base_bytes, 1000U);
 }
 
 }  // namespace

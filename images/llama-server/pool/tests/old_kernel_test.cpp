@@ -2,11 +2,11 @@
 // The mapping on kernels that refuse huge pages or the population of pages, or have no memory left.
 #include "llamapool/mapping.h"
 
-#include <cerrno>
 #include <gtest/gtest.h>
-#include <new>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cerrno>
+#include <new>
 #include <vector>
 
 namespace {

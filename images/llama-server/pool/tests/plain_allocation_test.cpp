@@ -3,8 +3,8 @@
 #include "llamapool/buffer_pool.h"
 #include "llamapool/state_buffer.h"
 
-#include <cstring>
 #include <gtest/gtest.h>
+#include <cstring>
 
 namespace llamapool {
 namespace {

@@ -5,10 +5,12 @@
 #include "llamapool/buffer_pool.h"
 #include "llamapool/state_buffer.h"
 
-#include <chrono>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 namespace llamapool {
@@ -37,6 +39,10 @@ class service_test : public testing::Test {
     }
     static bool shows(const service & running, const std::string & line) {
         return running.page().find("\n" + line) != std::string::npos;
+    }
+    static bool make_checkpoint(service & running, state_buffer & buffer, std::size_t bytes) {
+        return running.allocate(
+            allocation::checkpoint, bytes, 0, [&] { buffer.resize(bytes); }, [](evictable) { return false; });
     }
     static std::size_t cap_bytes() { return buffer_pool::instance().statistics().cap_bytes; }
 
@@ -105,7 +111,8 @@ TEST_F(service_test, keeps_nothing_when_it_is_off) {
     settings_.pool_cap_bytes = 1000 * MiB;
     const auto running = start();
     EXPECT_EQ(cap_bytes(), 0U);
-    EXPECT_TRUE(shows(*running, "llamapool_build_info{version=\"" LLAMAPOOL_TEST_VERSION "\",upstream=\"none\",mode=\"off\"} 1\n"));
+    EXPECT_TRUE(shows(
+        *running, "llamapool_build_info{version=\"" LLAMAPOOL_TEST_VERSION "\",upstream=\"none\",mode=\"off\"} 1\n"));
     EXPECT_FALSE(shows(*running, "llamapool_state_bytes"));
     state_buffer::use_plain_allocation(false);
 }
@@ -113,7 +120,8 @@ TEST_F(service_test, keeps_nothing_when_it_is_off) {
 TEST_F(service_test, shows_no_checkpoint_size_before_the_first_checkpoint) {
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_checkpoint_bytes"));
-    running->checkpoint_made(156894208, 0.01);
+    state_buffer buffer;
+    make_checkpoint(*running, buffer, 156894208);
     EXPECT_TRUE(shows(*running, "llamapool_checkpoint_bytes 156894208\n"));
     EXPECT_TRUE(shows(*running, "llamapool_checkpoint_seconds_count 1\n"));
 }
@@ -121,7 +129,7 @@ TEST_F(service_test, shows_no_checkpoint_size_before_the_first_checkpoint) {
 TEST_F(service_test, shows_no_base_before_the_model_is_loaded) {
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_memory_base_bytes"));
-    running->model_loaded();
+    running->model_loaded(4);
     EXPECT_TRUE(shows(*running, "llamapool_memory_base_bytes 1004\n"));
 }
 
@@ -182,6 +190,110 @@ TEST_F(service_test, serves_its_page_on_the_metrics_port) {
     EXPECT_NE(answer->body.find("llamapool_build_info{"), std::string::npos);
 }
 
+TEST_F(service_test, takes_its_budget_from_limit_base_and_headroom_once_the_model_is_loaded) {
+    tree_.file("cg/memory.stat", "anon " + std::to_string(1000 * MiB) + "\nfile 0\n");
+    const auto running = start();
+    EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
+    running->model_loaded(4);
+    EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes " + std::to_string(2840 * MiB) + "\n"));
+}
+
+TEST_F(service_test, takes_the_limits_file_for_a_ceiling_only) {
+    tree_.file("limits.json", R"({"generation": 1, "stateBudgetBytes": 1000})");
+    const auto running = start();
+    running->model_loaded(4);
+    EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes 1000\n"));
+    tree_.file("limits.json", R"({"generation": 2, "stateBudgetBytes": 999999999999})");
+    running->refresh();
+    EXPECT_TRUE(
+        shows(*running, "llamapool_state_budget_bytes " + std::to_string(4096 * MiB - 256 * MiB - 1004) + "\n"));
+}
+
+TEST_F(service_test, takes_the_environments_ceiling_where_there_is_no_limit) {
+    tree_.file("cg/memory.max", "max\n");
+    settings_.state_budget_bytes = 5000;
+    const auto running = start();
+    EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes 5000\n"));
+}
+
+TEST_F(service_test, has_no_budget_where_no_limit_exists_and_none_is_set) {
+    tree_.file("cg/memory.max", "max\n");
+    const auto running = start();
+    running->model_loaded(4);
+    EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
+}
+
+TEST_F(service_test, bounds_the_pools_cap_by_the_budget) {
+    settings_.state_budget_bytes = 100 * MiB;
+    settings_.pool_cap_bytes = 200 * MiB;
+    const auto running = start();
+    EXPECT_EQ(cap_bytes(), 100 * MiB);
+}
+
+TEST_F(service_test, keeps_one_buffer_a_slot_once_it_has_seen_a_checkpoint) {
+    const auto running = start();
+    running->model_loaded(4);
+    state_buffer buffer;
+    make_checkpoint(*running, buffer, 150 * MiB);
+    running->refresh();
+    EXPECT_EQ(cap_bytes(), 600 * MiB);
+}
+
+TEST_F(service_test, skips_and_counts_a_checkpoint_over_the_budget) {
+    settings_.state_budget_bytes = 100 * MiB;
+    const auto running = start();
+    state_buffer buffer;
+    EXPECT_FALSE(make_checkpoint(*running, buffer, 150 * MiB));
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoints_skipped_total 1\n"));
+    EXPECT_TRUE(shows(*running, "llamapool_checkpoint_seconds_count 0\n"));
+    EXPECT_FALSE(shows(*running, "llamapool_checkpoint_bytes"));
+}
+
+TEST_F(service_test, takes_memory_that_grew_outside_the_budget_from_the_next_checkpoint) {
+    const auto running = start();
+    running->model_loaded(4);
+    tree_.file("cg/memory.stat", "anon " + std::to_string(3800 * MiB) + "\nfile 0\n");
+    state_buffer buffer;
+    EXPECT_FALSE(make_checkpoint(*running, buffer, 150 * MiB));
+}
+
+TEST_F(service_test, skips_and_counts_a_prompt_over_the_budget) {
+    settings_.state_budget_bytes = 10 * MiB;
+    const auto running = start();
+    EXPECT_FALSE(running->allocate(
+        allocation::cached_prompt, 20 * MiB, 0, [] {}, [](evictable) { return false; }));
+    EXPECT_TRUE(shows(*running, "llamapool_prompts_skipped_total 1\n"));
+}
+
+TEST_F(service_test, keeps_its_accounting_in_the_termination_log) {
+    settings_.termination_log = tree_.root() / "termination-log";
+    const auto running = start();
+    running->model_loaded(4);
+    state_buffer buffer;
+    std::string during;
+    running->allocate(
+        allocation::checkpoint, 64 * MiB, 0,
+        [&] {
+            std::ifstream stream(settings_.termination_log);
+            during.assign(std::istreambuf_iterator<char>(stream), {});
+            buffer.resize(64 * MiB);
+        },
+        [](evictable) { return false; });
+    const auto record = nlohmann::json::parse(during);
+    EXPECT_EQ(record["phase"], "ready");
+    EXPECT_EQ(record["asked_bytes"], 64 * MiB);
+    EXPECT_EQ(record["limit_bytes"], 4096 * MiB);
+    EXPECT_EQ(record["base_bytes"], 1004);
+}
+
+TEST_F(service_test, keeps_a_devices_lack_of_memory_in_the_termination_log) {
+    settings_.termination_log = tree_.root() / "termination-log";
+    const auto running = start();
+    running->aborting("ggml-cuda.cu:1: CUDA error: out of memory");
+    std::ifstream stream(settings_.termination_log);
+    EXPECT_EQ(nlohmann::json::parse(stream)["device_oom"], true);
+}
+
 class start_service_test : public testing::Test {
   protected:
     void SetUp() override { setenv("LLAMAPOOL_METRICS_PORT", "0", 1); }
@@ -219,11 +331,18 @@ TEST_F(start_service_test, lets_a_router_run_when_it_is_off) {
 }
 
 TEST_F(start_service_test, ignores_calls_while_no_service_runs) {
-    model_loaded();
+    model_loaded(1);
     first_token(1, 2, 3);
-    checkpoint_made(1, 1);
     idle_for(1);
     model_unloaded();
+    EXPECT_FALSE(over_budget());
+}
+
+TEST_F(start_service_test, allocates_as_upstream_would_while_no_service_runs) {
+    bool filled = false;
+    EXPECT_TRUE(allocate(
+        allocation::checkpoint, 1, 0, [&] { filled = true; }, [](evictable) { return false; }));
+    EXPECT_TRUE(filled);
 }
 
 }  // namespace

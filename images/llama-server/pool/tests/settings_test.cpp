@@ -35,6 +35,8 @@ TEST(settings, have_defaults_for_an_empty_environment) {
 TEST(settings, are_read_from_the_environment) {
     const settings read = from({{"LLAMAPOOL_MODE", "off"},
                                 {"LLAMAPOOL_POOL_CAP_BYTES", "0"},
+                                {"LLAMAPOOL_STATE_BUDGET_BYTES", "800000000"},
+                                {"LLAMAPOOL_TERMINATION_LOG", "/dev/termination-log"},
                                 {"LLAMAPOOL_IDLE_TRIM_SECONDS", "5"},
                                 {"LLAMAPOOL_METRICS_PORT", "9191"},
                                 {"LLAMAPOOL_LIMITS_FILE", "/etc/llamapool/limits.json"}});
@@ -43,6 +45,8 @@ TEST(settings, are_read_from_the_environment) {
     EXPECT_EQ(read.idle_trim_seconds, 5U);
     EXPECT_EQ(read.metrics_port, 9191);
     EXPECT_EQ(read.limits_file, "/etc/llamapool/limits.json");
+    EXPECT_EQ(read.state_budget_bytes, 800000000U);
+    EXPECT_EQ(read.termination_log, "/dev/termination-log");
 }
 
 TEST(settings, take_an_empty_variable_for_unset) {

@@ -3,8 +3,8 @@
 
 #include "llamapool/buffer_pool.h"
 
-#include <cstring>
 #include <gtest/gtest.h>
+#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -94,7 +94,10 @@ TEST_F(state_buffer_test, counts_its_own_large_enough_memory_as_a_hit) {
 TEST_F(state_buffer_test, offers_its_undersized_memory_back) {
     state_buffer buffer;
     buffer.resize(40 * MiB);
-    { state_buffer other; other.resize(100 * MiB); }
+    {
+        state_buffer other;
+        other.resize(100 * MiB);
+    }
     buffer.resize(100 * MiB);
     EXPECT_EQ(hits(), 1U);
     EXPECT_EQ(pooled_bytes(), 40 * MiB);
@@ -115,6 +118,15 @@ TEST_F(state_buffer_test, keeps_its_memory_over_clear_as_a_vector_does) {
     buffer.clear();
     EXPECT_TRUE(buffer.empty());
     EXPECT_EQ(state_buffer::live(state_kind::checkpoint).bytes, 64 * MiB);
+}
+
+TEST_F(state_buffer_test, has_the_capacity_of_its_own_mapping_and_none_while_that_is_shared) {
+    state_buffer buffer;
+    EXPECT_EQ(buffer.capacity(), 0U);
+    buffer.resize(64 * MiB - 1);
+    EXPECT_EQ(buffer.capacity(), 64 * MiB);
+    const state_buffer copy = buffer;
+    EXPECT_EQ(buffer.capacity(), 0U);
 }
 
 TEST_F(state_buffer_test, gives_up_its_share_on_clear) {

@@ -3,9 +3,9 @@
 #include "llamapool/buffer_pool.h"
 #include "llamapool/state_buffer.h"
 
+#include <gtest/gtest.h>
 #include <atomic>
 #include <chrono>
-#include <gtest/gtest.h>
 #include <thread>
 #include <vector>
 

@@ -56,6 +56,13 @@ class buffer_pool {
     // Unmaps what is held, the smallest first, until at most `keep_bytes` are. Returns the bytes released.
     std::size_t trim(std::size_t keep_bytes = 0) noexcept;
 
+    // Bytes that take(bytes) would map beyond what the pool holds: 0 where a buffer fits.
+    std::size_t fresh_bytes(std::size_t bytes) const noexcept;
+
+    // Unmaps at least `bytes`, the smallest buffers first, but spares the one that take(spare_bytes) would hand out.
+    // Returns the bytes released, which is less when there is no more.
+    std::size_t release(std::size_t bytes, std::size_t spare_bytes) noexcept;
+
     // A smaller cap is applied at once.
     void set_cap(std::size_t cap_bytes) noexcept;
 
@@ -69,14 +76,17 @@ class buffer_pool {
     using victims = std::array<mapping, max_buffers>;
 
     static std::size_t slack(std::size_t bytes) noexcept { return bytes / 8; }
+    static constexpr std::size_t nowhere = max_buffers;
     std::size_t position_for(std::size_t bytes) const noexcept;
+    std::size_t choose(std::size_t bytes) const noexcept;
     mapping remove(std::size_t position) noexcept;
     void remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept;
     std::size_t shrink_to(std::size_t keep_bytes, victims & out) noexcept;
     std::size_t drop_stale(victims & out) noexcept;
 
     mutable std::mutex mutex_;
-    std::array<entry, max_buffers> held_;  // [0, held_buffers) ascending by size, then by age: no allocation to keep one
+    std::array<entry, max_buffers>
+        held_;  // [0, held_buffers) ascending by size, then by age: no allocation to keep one
     std::size_t held_buffers_ = 0;
     std::size_t held_bytes_ = 0;
     std::size_t cap_bytes_;

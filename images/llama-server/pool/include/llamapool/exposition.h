@@ -9,7 +9,7 @@
 
 namespace llamapool {
 
-// Builds a page in Prometheus' text format 0.0.4. Names are given without the prefix `llamapool_`.
+// Builds a page in Prometheus' text format 0.0.4.
 // A value that is not known leaves its series out: an absent series says "unknown", a 0 says "none".
 class exposition {
   public:

@@ -11,8 +11,8 @@ namespace llamapool {
 class histogram {
   public:
     struct snapshot {
-        std::vector<double> upper_bounds;           // ascending, +Inf left out
-        std::vector<std::uint64_t> counts;          // per bucket, not cumulative; one more for +Inf
+        std::vector<double> upper_bounds;   // ascending, +Inf left out
+        std::vector<std::uint64_t> counts;  // per bucket, not cumulative; one more for +Inf
         double sum = 0;
     };
 

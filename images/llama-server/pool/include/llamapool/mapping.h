@@ -18,7 +18,8 @@ class mapping {
     // The bytes that a request for `bytes` really maps: rounded up to whole (huge) pages.
     static std::size_t rounded(std::size_t bytes) noexcept;
 
-    // All bytes mapped by this class in the process right now.
+    // All bytes mapped by this class in the process right now. A page is counted before it is resident and until it is
+    // unmapped: a reader who subtracts this from the memory in use never finds resident pages uncounted.
     static std::size_t total_bytes() noexcept;
 
     mapping() noexcept = default;

@@ -5,6 +5,7 @@
 #include "llamapool/sliding_maximum.h"
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -27,8 +28,12 @@ class memory_watch {
 
     explicit memory_watch(cgroup group) : group_(std::move(group)) {}
 
-    // `state_bytes`: mapped sequence state right now; `now_seconds`: any clock that never goes back.
-    memory_figures sample(std::int64_t now_seconds, std::uint64_t state_bytes);
+    // Gives the mapped sequence state at the moment of the call.
+    using state_reader = std::function<std::uint64_t()>;
+
+    // `now_seconds`: any clock that never goes back. The state is read before and after the cgroup and the higher
+    // counts, so that state allocated or freed meanwhile is not taken for base.
+    memory_figures sample(std::int64_t now_seconds, const state_reader & state_bytes);
 
     // Figures of the last sample; reads nothing and waits for no file.
     memory_figures last() const;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What llama-server's own code calls. Everything here is light to include and, but for the start, never throws.
+// What llama-server's own code calls. Without a running service every call does only what upstream would.
+
+#include "llamapool/admission.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace llamapool {
@@ -26,7 +29,7 @@ using service_handle = std::shared_ptr<service>;
 service_handle start_service(server_role role);
 
 // After the model and its contexts are in memory, and when they are dropped for sleep.
-void model_loaded() noexcept;
+void model_loaded(std::size_t slots) noexcept;
 void model_unloaded() noexcept;
 
 // From the task queue's idle wait, about once a second.
@@ -35,7 +38,18 @@ void idle_for(std::int64_t idle_milliseconds) noexcept;
 // `arrived_us`: when the request came in, by the clock of `now_us`; 0: not a request of a client.
 void first_token(std::int64_t arrived_us, std::int64_t now_us, std::size_t prompt_tokens) noexcept;
 
-// A checkpoint of `bytes` of data was made in `elapsed_us`.
-void checkpoint_made(std::size_t bytes, std::int64_t elapsed_us) noexcept;
+enum class allocation : std::uint8_t { checkpoint, speculative_checkpoint, cached_prompt };
+
+// Makes room within the budget for `bytes` and, beside it, `draft_bytes` of data, then calls `fill`, again after a
+// std::bad_alloc for which memory was given up. False: it does not fit, nothing was allocated, and that was counted.
+bool allocate(allocation what, std::size_t bytes, std::size_t draft_bytes, const std::function<void()> & fill,
+              const evictor & evict);
+
+// State is over a budget that has become smaller, and enforce_budget() is due. Costs two atomic reads.
+bool over_budget() noexcept;
+void enforce_budget(const evictor & evict);
+
+// For ggml's abort callback: says the message and keeps in the black box whether a device ran out of memory.
+void aborting(const char * message) noexcept;
 
 }  // namespace llamapool

@@ -42,6 +42,8 @@ class state_buffer {
 
     std::size_t size() const noexcept { return block_ ? size_ : plain_.size(); }
     bool empty() const noexcept { return size() == 0; }
+    // Bytes that resize() can give without new memory.
+    std::size_t capacity() const noexcept;
 
     // Resident memory for `bytes`, content unspecified, owned by this object alone. Throws std::bad_alloc and is then
     // empty.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llamapool/buffer_pool.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+namespace llamapool {
+
+// What the server can give up, in the order in which later requests miss it the least. Pooled buffers go before all.
+enum class evictable : std::uint8_t {
+    cached_prompt,           // never the one that the incoming request matches
+    idle_older_checkpoint,   // of an idle slot, not its newest
+    own_older_checkpoint,    // of the slot that asks, not its newest
+    idle_newest_checkpoint,  // an idle slot's last one
+    own_stale_checkpoint,    // the last one of the slot that asks, where an earlier request made it
+};
+
+// Gives up one thing of this rank, the least recently used; false when there is none.
+using evictor = std::function<bool(evictable)>;
+
+// State that is about to be allocated, in bytes of data.
+struct state_request {
+    std::size_t pooled_bytes = 0;  // in one buffer that may come from the pool
+    std::size_t mapped_bytes = 0;  // beside it
+};
+
+struct admission_counters {
+    std::uint64_t prompts_evicted = 0;
+    std::uint64_t checkpoints_evicted = 0;
+    std::uint64_t allocation_failures = 0;  // each std::bad_alloc
+};
+
+// Keeps all mapped sequence state within the budget: state is allocated only through here.
+//
+// One thread, the server's, allocates and enforces; any thread may set the budget. The bound lives here and not in
+// the allocator, where an exception would end the server.
+class admission {
+  public:
+    explicit admission(buffer_pool & pool) : pool_(pool) {}
+
+    // Nothing: no bound. Pooled buffers over a smaller budget are released at once; what the server holds follows
+    // with its next enforce() or allocate(), and until then the old budget stays the one in effect.
+    void set_budget(std::optional<std::size_t> budget_bytes);
+
+    // The budget that all state is within, or has to be because nothing is left to give up.
+    std::optional<std::size_t> budget_in_effect() const noexcept;
+
+    // Makes room for the request, then calls `fill`, which allocates it. On std::bad_alloc gives up memory and calls
+    // `fill` again. False: not even giving up all that `evict` offers was enough, and nothing was allocated.
+    // Other exceptions of `fill` pass through.
+    bool allocate(const state_request & wanted, const std::function<void()> & fill, const evictor & evict);
+
+    bool over_budget() const noexcept { return mapping::total_bytes() > target_bytes_; }
+
+    // Gives up state until it is within the budget.
+    void enforce(const evictor & evict);
+
+    admission_counters counters() const noexcept;
+
+  private:
+    static constexpr std::size_t unbounded = SIZE_MAX;
+
+    std::size_t excess_bytes(std::size_t fresh_bytes) const noexcept;
+    bool make_room(const state_request & wanted, const evictor & evict);
+    bool evict_one(const evictor & evict);
+    void take_effect() noexcept;
+
+    buffer_pool & pool_;
+    std::mutex allocating_;  // held while state is allocated: a budget lowered meanwhile waits, and holds afterwards
+    std::atomic<std::size_t> target_bytes_{unbounded};
+    std::atomic<std::size_t> in_effect_bytes_{unbounded};
+    std::atomic<std::uint64_t> prompts_evicted_{0};
+    std::atomic<std::uint64_t> checkpoints_evicted_{0};
+    std::atomic<std::uint64_t> allocation_failures_{0};
+};
+
+}  // namespace llamapool
