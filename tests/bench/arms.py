@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 UPSTREAM = "upstream"
 OURS = "ours"
+PUBLISHED = "published"
+CAP0 = "cap0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +83,10 @@ ARMS = {
             library="libtcmalloc_minimal.so.4",
             package="libtcmalloc-minimal4",
         ),
-        Arm(name="published", what="the published pool: copies, no huge pages", build=Build.PUBLISHED),
+        Arm(name=PUBLISHED, what="the published pool: copies, no huge pages", build=Build.PUBLISHED),
         Arm(name=OURS, what="llamapool", build=Build.LLAMAPOOL),
         Arm(
-            name="cap0",
+            name=CAP0,
             what="llamapool that keeps no buffer",
             build=Build.LLAMAPOOL,
             environment={"LLAMAPOOL_POOL_CAP_BYTES": "0"},

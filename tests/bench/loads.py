@@ -6,7 +6,7 @@ import string
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.bench.arms import ARMS, OURS, UPSTREAM
+from tests.bench.arms import ARMS, CAP0, OURS, PUBLISHED, UPSTREAM
 from tests.models.hybrid import HybridShape
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ LOADS = {
             what=f"{_STEADY}, 8 slots, 8 clients",
             slots=8,
             warm_up=8,
-            conversations=24,
+            conversations=16,
             live_checkpoints=8,
-            weight=8,
+            weight=9,
         ),
         Load(
             name="steady-1",
@@ -113,10 +113,10 @@ LOADS = {
             what=f"{_STEADY}, 32 slots, 32 clients, a quarter of the layers",
             slots=32,
             warm_up=32,
-            conversations=64,
+            conversations=32,
             shape=HybridShape(layers=16),
             live_checkpoints=32,
-            weight=6,
+            weight=7,
         ),
         Load(
             name="cold-8",
@@ -125,7 +125,8 @@ LOADS = {
             conversations=8,
             live_checkpoints=8,
             fresh=True,
-            weight=6,
+            arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
+            weight=4,
         ),
         Load(
             name="conversations-2",
@@ -137,7 +138,8 @@ LOADS = {
             message_bytes=MESSAGE_BYTES,
             flags=("--cache-ram", "2560"),
             live_checkpoints=25,
-            weight=8,
+            arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
+            weight=9,
         ),
         Load(
             name="neutral-no-checkpoints",

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 _COPIES = 5
+_BALLOON_REPORTING_BIT = 5
 
 
 def describe() -> dict[str, str | int | float]:
@@ -25,6 +26,7 @@ def describe() -> dict[str, str | int | float]:
         "memory_gib": round(int(_field("/proc/meminfo", "MemTotal").split()[0]) / (1 << 20), 1),
         "kernel": platform.release(),
         "transparent_huge_pages": Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().strip(),
+        "free_page_reporting": _free_page_reporting(),
         "virtual": "hypervisor" in _field("/proc/cpuinfo", "flags").split(),
     }
 
@@ -88,6 +90,17 @@ class Company:
             "other_programs_share": max(0.0, busy - (_own_ticks() - self._own_before)) / total,
             "stolen_share": (now.stolen - self._before.stolen) / total,
         }
+
+
+def _free_page_reporting() -> bool:
+    """Whether this guest hands free memory back to its host, which then has to provide it anew.
+
+    Only large free blocks are handed back, so what is mapped as huge pages pays for it, up to tens of times
+    the price of memory that the guest has at hand, and what is mapped as small pages mostly does not.
+    """
+    balloons = Path("/sys/bus/virtio/drivers/virtio_balloon").glob("virtio*/features")
+    # One character for each feature bit, the lowest first: VIRTIO_BALLOON_F_REPORTING.
+    return any(features.read_text()[_BALLOON_REPORTING_BIT] == "1" for features in balloons)
 
 
 def _own_ticks() -> float:

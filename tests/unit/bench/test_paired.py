@@ -1,11 +1,13 @@
 """Ratios of rounds, their intervals, and what may be said of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.bench.paired import Estimate, Plan, Verdict, avoided_share, quantile, ratio, reached_share
 
-SETTINGS = {"confidence": 0.95, "seed": 7}
+SETTINGS: dict[str, Any] = {"confidence": 0.95, "seed": 7}
 
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios_and_not_the_ratio_of_medians() -> None:
