@@ -4,7 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(python3-venv g++ cmake ninja-build libgtest-dev clang-tidy ccache ca-certificates)
+packages=(
+    python3-venv git ca-certificates
+    # the pool library, its tests and their linters
+    g++ cmake ninja-build ccache pkg-config libgtest-dev libcpp-httplib-dev nlohmann-json3-dev clang-format clang-tidy
+)
 missing=()
 for package in "${packages[@]}"; do
     dpkg-query --show --showformat='${Status}\n' "$package" 2>/dev/null | grep -q 'install ok installed' \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,22 @@ def provide_model(kubectl: Kubectl, file_name: str, shape: HybridShape) -> None:
             },
         },
     )
+
+
+def _fetch(request: urllib.request.Request, timeout_seconds: float) -> bytes:
+    """What a Service answers; kube-proxy may program an endpoint some seconds after its pod is ready."""
+
+    def answered() -> bytes | None:
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
+                body: bytes = response.read()
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ConnectionRefusedError):
+                return None
+            raise
+        return body
+
+    return until(f"an endpoint behind {request.full_url}", answered, timeout_seconds=15)
 
 
 @dataclass(frozen=True)
@@ -117,14 +134,13 @@ class Model:
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
-            answer: Mapping[str, Any] = json.load(response)
+        answer: Mapping[str, Any] = json.loads(_fetch(request, timeout_seconds))
         return answer
 
     def metrics(self) -> dict[str, float]:
         """Samples without labels that the server exports, by name."""
-        with urllib.request.urlopen(f"http://{self.service_address()}:9090/metrics", timeout=10) as response:
-            families = text_string_to_metric_families(response.read().decode())
+        page = _fetch(urllib.request.Request(f"http://{self.service_address()}:9090/metrics"), 10)
+        families = text_string_to_metric_families(page.decode())
         return {
             sample.name: sample.value for family in families for sample in family.samples if not sample.labels
         }
