@@ -37,7 +37,7 @@ class Load:
         turns: messages in each.
         message_bytes: length of each message.
         warm_up: prompts sent before each batch, not measured, so that every arm begins as it goes on.
-        fresh: each batch is the first that its server sees.
+        cold: servers are started one by one, each right before its batch, the first that it sees.
         neutral: nothing is to be gained: the interval must lie inside ±5 %.
         arms: names of those that it is put to.
         weight: its part of the time.
@@ -56,7 +56,7 @@ class Load:
     shape: HybridShape = field(default_factory=HybridShape)
     flags: tuple[str, ...] = _NO_PROMPT_CACHE
     warm_up: int = 0
-    fresh: bool = False
+    cold: bool = False
     neutral: bool = False
     arms: tuple[str, ...] = tuple(ARMS)
 
@@ -124,7 +124,7 @@ LOADS = {
             slots=8,
             conversations=8,
             live_checkpoints=8,
-            fresh=True,
+            cold=True,
             arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
             weight=4,
         ),
@@ -146,7 +146,7 @@ LOADS = {
             what="control: --ctx-checkpoints 0, 8 slots, 8 clients",
             slots=8,
             warm_up=8,
-            conversations=48,
+            conversations=24,
             flags=("--ctx-checkpoints", "0", *_NO_PROMPT_CACHE),
             live_checkpoints=0,
             neutral=True,
@@ -157,8 +157,8 @@ LOADS = {
             name="neutral-dense",
             what="control: a model without recurrent layers, prompt cache on, 8 slots, 8 clients",
             slots=8,
-            warm_up=8,
-            conversations=48,
+            warm_up=32,
+            conversations=160,
             shape=HybridShape(full_attention_interval=1),
             flags=(),
             live_checkpoints=0,

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 RESAMPLES = 4000
 FAMILY_ERROR = 0.05
 NEUTRAL = (0.95, 1.05)
+LEAST_TO_CLAIM = 6
+"""Rounds below which nothing is claimed: fewer lie all on one side by chance in more than 1 of 20 cases."""
 
 
 class Verdict(StrEnum):
@@ -46,17 +48,20 @@ class Estimate:
     @property
     def verdict(self) -> Verdict:
         """What may be said of a ratio."""
-        return Verdict.UNCLAIMED if self.low <= 1 <= self.high else Verdict.SEPARATES
+        excluded = self.high < 1 or self.low > 1
+        return Verdict.SEPARATES if excluded and self.rounds >= LEAST_TO_CLAIM else Verdict.UNCLAIMED
 
     @property
     def neutral(self) -> bool:
         """Whether the whole interval of a ratio lies within ±5 % of 1."""
-        return NEUTRAL[0] <= self.low and self.high <= NEUTRAL[1]
+        inside = NEUTRAL[0] <= self.low and self.high <= NEUTRAL[1]
+        return inside and self.rounds >= LEAST_TO_CLAIM
 
     @property
     def settles_neutrality(self) -> bool:
         """Whether more rounds are needless: the interval lies within ±5 % of 1, or wholly outside of that."""
-        return self.neutral or self.high < NEUTRAL[0] or NEUTRAL[1] < self.low
+        outside = self.high < NEUTRAL[0] or NEUTRAL[1] < self.low
+        return self.neutral or (outside and self.rounds >= LEAST_TO_CLAIM)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path("build") / "bench"
 _FULL = Plan(least=8, step=4, most=24, seed=1)
-_QUICK = Plan(least=2, step=1, most=2, seed=1)
+_QUICK = Plan(least=1, step=2, most=2, seed=1)
 _QUICK_ARMS = (UPSTREAM, PUBLISHED, OURS)
 _FULL_MINUTES, _QUICK_MINUTES = 35.0, 4.5
 _MEMORY_SHARE = 0.85
@@ -52,7 +52,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of prompts, orders and resampling.")] = 1,
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two rounds of three arms: to see that it works.")
+        bool, typer.Option("--quick", help="One or two rounds of three arms: to see that it works.")
     ] = False,
     show: Annotated[bool, typer.Option("--list", help="List loads and arms.")] = False,
 ) -> None:

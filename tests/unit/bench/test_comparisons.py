@@ -34,22 +34,22 @@ def test_only_rounds_with_both_arms_count() -> None:
 
 def test_a_metric_that_no_batch_has_is_not_compared() -> None:
     rounds = [a_round({"upstream": batch([2]), "ours": batch([1])})]
-    metrics = {
-        entry["metric"] for entry in comparisons.record(rounds, ["upstream", "ours"], PLAN, **settings)
-    }
+    entries = comparisons.record(rounds, ["upstream", "ours"], PLAN, load="steady-8", slots=8, neutral=False)
+    metrics = {entry["metric"] for entry in entries}
     assert metrics == {"ttft_p50_seconds", "ttft_p90_seconds", "requests_per_second"}
 
 
 def test_rounds_do_not_suffice_while_one_pair_is_open() -> None:
     clear = [
-        a_round({"upstream": batch([2]), "ours": batch([1]), "cap0": batch([2 + d])}) for d in (-1, 0, 1)
+        a_round({"upstream": batch([2]), "ours": batch([1]), "cap0": batch([2 + difference])})
+        for difference in (-1, 0, 1, -1, 0, 1)
     ]
     assert not comparisons.decided(clear, ["upstream", "ours", "cap0"], PLAN, neutral=False)
     assert comparisons.decided(clear, ["upstream", "ours"], PLAN, neutral=False)
 
 
 def test_a_control_is_decided_by_equality_and_a_load_is_not() -> None:
-    same = [a_round({"upstream": batch([2]), "ours": batch([2])})] * 3
+    same = [a_round({"upstream": batch([2]), "ours": batch([2])})] * 6
     assert comparisons.decided(same, ["upstream", "ours"], PLAN, neutral=True)
     assert not comparisons.decided(same, ["upstream", "ours"], PLAN, neutral=False)
 

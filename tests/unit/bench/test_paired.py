@@ -104,6 +104,12 @@ def test_a_control_is_settled_inside_5_percent_or_wholly_outside(
     assert (estimate.neutral, estimate.settles_neutrality) == (neutral, settled)
 
 
+def test_too_few_rounds_claim_nothing_however_narrow_their_interval() -> None:
+    assert Estimate(0.7, 0.69, 0.71, 5).verdict is Verdict.UNCLAIMED
+    assert not Estimate(1.0, 0.99, 1.01, 5).neutral
+    assert not Estimate(0.7, 0.69, 0.71, 5).settles_neutrality
+
+
 def test_each_look_costs_its_part_of_the_error() -> None:
     plan = Plan(least=8, step=4, most=24, seed=1)
     looks = [rounds for rounds in range(1, 25) if plan.looks_after(rounds)]
