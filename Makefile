@@ -11,7 +11,7 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node demo images lab-up lab-down lab-status lab-shell lab-exec clean
+.PHONY: help setup lock lint test test-unit test-pool test-node demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -83,6 +83,11 @@ lab-shell: setup ## A shell with kubectl and helm pointed at the test node
 
 lab-exec: setup ## One command there: make lab-exec CMD='kubectl get pods -A'
 	@$(lab) exec --command "$${CMD:?say what to run: make lab-exec CMD='kubectl get pods -A'}"
+
+bench-pool: setup ## Measure the pool against upstream, preloaded allocators and the published design (35 min)
+	@$(python) -m tests.bench.pool
+	$(python) -m tests.bench.picture
+	echo "bench-pool: build/bench/pool.json and docs/bench-pool.svg are written"
 
 clean: ## Remove what was built in the tree (the cache outside it stays)
 	@rm -rf build dist .venv

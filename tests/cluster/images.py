@@ -37,6 +37,16 @@ class Image:
         return f"images/{self.name}/Dockerfile"
 
 
+_NOT_IN_THE_SERVER_IMAGE = (
+    "README.md",
+    "bench",
+    "tests",
+    "pool/tests",
+    "pool/test.sh",
+    "pool/.clang-tidy",
+    "pool/.clang-format",
+)
+
 IMAGES = (
     Image(
         "operator",
@@ -53,7 +63,7 @@ IMAGES = (
     Image(
         "llama-server",
         "images/llama-server",
-        (".", ":(exclude)pool/tests", ":(exclude)pool/test.sh", ":(exclude)pool/.clang-tidy"),
+        (".", *(f":(exclude){path}" for path in _NOT_IN_THE_SERVER_IMAGE)),
     ),
 )
 
