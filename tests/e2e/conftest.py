@@ -49,7 +49,9 @@ def kubectl(operator: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubec
     namespaced.ensure_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
     provide_model(namespaced, SMALL_FILE, SMALL)
     yield namespaced
-    namespaced("delete", "namespace", name, "--wait", "--timeout", "2m")
+    # Not waited for: with pods left, the namespace controller looks again after half their grace period.
+    namespaced("delete", "hybridmodels", "--all", "--wait")
+    namespaced("delete", "namespace", name, "--wait=false")
     namespaced("delete", "persistentvolume", f"{name}-models", "--ignore-not-found", "--wait=false")
 
 
