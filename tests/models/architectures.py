@@ -25,7 +25,7 @@ from tests.models.catalogue import (
     recurrent_models,
     sliding_window_models,
 )
-from tests.models.hybrid import BEGIN_OF_TEXT, END_OF_TEXT, byte_level_vocabulary
+from tests.models.hybrid import add_byte_level_tokenizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,15 +79,7 @@ def write_tiny_model(path: Path, model: TinyModel, *, seed: int = 0, four_bits: 
             writer.add_float32(key, value)
         else:
             writer.add_uint32(key, value)
-    tokens, types = byte_level_vocabulary()
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(tokens)
-    writer.add_token_types(types)
-    writer.add_token_merges(["a b"])  # the reader wants one
-    writer.add_bos_token_id(BEGIN_OF_TEXT)
-    writer.add_eos_token_id(END_OF_TEXT)
-    writer.add_add_bos_token(value=False)
+    add_byte_level_tokenizer(writer)
     random = np.random.default_rng(seed)
     for name, shape in model.tensors.items():
         values = _values(name, shape[::-1], random).astype(np.float32)

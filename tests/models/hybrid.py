@@ -150,7 +150,9 @@ def _hyperparameters(writer: Any, shape: HybridShape) -> None:
     writer.add_uint32("qwen35.full_attention_interval", shape.full_attention_interval)
 
 
-def _tokenizer(writer: Any, tokens: list[str], types: list[int]) -> None:
+def add_byte_level_tokenizer(writer: Any) -> int:
+    """Add the byte-level vocabulary and its special tokens to ``writer``; the number of tokens."""
+    tokens, types = byte_level_vocabulary()
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
@@ -159,6 +161,7 @@ def _tokenizer(writer: Any, tokens: list[str], types: list[int]) -> None:
     writer.add_bos_token_id(BEGIN_OF_TEXT)
     writer.add_eos_token_id(END_OF_TEXT)
     writer.add_add_bos_token(value=False)
+    return len(tokens)
 
 
 def write_hybrid_model(path: Path, shape: HybridShape, *, seed: int = 0) -> None:
@@ -166,12 +169,11 @@ def write_hybrid_model(path: Path, shape: HybridShape, *, seed: int = 0) -> None
     partial = path.with_name(f".{path.name}.partial")
     writer = gguf.GGUFWriter(partial, "qwen35")
     _hyperparameters(writer, shape)
-    tokens, types = byte_level_vocabulary()
-    _tokenizer(writer, tokens, types)
+    token_count = add_byte_level_tokenizer(writer)
     weights = _Weights(writer, seed)
     width = shape.embedding_length
-    weights.matrix("token_embd.weight", len(tokens), width)
-    weights.matrix("output.weight", len(tokens), width)
+    weights.matrix("token_embd.weight", token_count, width)
+    weights.matrix("output.weight", token_count, width)
     weights.ones("output_norm.weight", width)
     for layer in range(shape.layers):
         block = f"blk.{layer}"
