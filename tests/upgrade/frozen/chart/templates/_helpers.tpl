@@ -1,0 +1,61 @@
+{{- define "llamapool.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "llamapool.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "llamapool.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "llamapool.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- /* Cluster-wide objects carry the namespace in their name: two releases of one name must not share them. */}}
+{{- define "llamapool.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "llamapool.fullname" .) }}
+{{- end }}
+
+{{- define "llamapool.serviceAccountName" -}}
+{{- default (include "llamapool.fullname" .) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "llamapool.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "llamapool.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "llamapool.labels" -}}
+{{ include "llamapool.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "llamapool.image" -}}
+{{- printf "%s:%s" .image.repository (default .chart.AppVersion .image.tag) }}
+{{- end }}
+
+{{- /* The operator's rights where it serves models. */}}
+{{- define "llamapool.rules" -}}
+- apiGroups: [llamapool.dev]
+  resources: [hybridmodels]
+  verbs: [get, list, watch]
+- apiGroups: [llamapool.dev]
+  resources: [hybridmodels/status]
+  verbs: [get, patch]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [""]
+  resources: [services, configmaps]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch{{ if .Values.limitsNudge.enabled }}, patch{{ end }}]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
