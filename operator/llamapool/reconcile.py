@@ -35,6 +35,7 @@ from llamapool.manifests.configmap import limits_configmap
 from llamapool.manifests.deployment import deployment
 from llamapool.manifests.drift import difference
 from llamapool.manifests.event import decision_event
+from llamapool.manifests.rollout import roll
 from llamapool.manifests.service import service
 from llamapool.manifests.status import model_status, status_object, unusable_status, what_people_see
 from llamapool.settings import LoopSettings
@@ -128,11 +129,19 @@ class Reconciler:
 
         self._write_limits(model, observed, decision, memory, now)
         self._keep(service(model), observed.service)
-        self._keep(deployment(model, self.server_image), observed.deployment)
+        workload, update_pending = roll(deployment(model, self.server_image), observed.deployment, body)
+        self._keep(workload, observed.deployment)
         self._nudge(model, facts, decision)
         self._tell_decisions(model, body, decision, now)
         status = model_status(
-            model, body, facts=facts, decision=decision, conditions=conditions, ttft=ttft, now=_text(now)
+            model,
+            body,
+            facts=facts,
+            decision=decision,
+            conditions=conditions,
+            ttft=ttft,
+            update_pending=update_pending,
+            now=_text(now),
         )
         self._write_status(body, status, memory, now)
 
@@ -143,6 +152,7 @@ class Reconciler:
             generation=decision.limits.generation,
             conditions=conditions,
             ttft=ttft,
+            update_pending=update_pending,
         )
         return _acknowledged(facts, decision) or now - memory.limits_written_at > _ACKNOWLEDGEMENT
 

@@ -24,6 +24,7 @@ _GAUGES = {
     "llamapool_model_checkpoint_bytes": "Size of the data of one checkpoint.",
     "llamapool_model_pool_cap_bytes": "Cap of the pool as written; absent where the server's own rule holds.",
     "llamapool_model_limits_generation": "Generation of the limits as written.",
+    "llamapool_model_update_pending": "1 while pods that another operator built are left in place.",
 }
 
 
@@ -77,6 +78,7 @@ class Metrics:
         generation: int,
         conditions: tuple[Condition, ...],
         ttft: ObservedHistogram | None,
+        update_pending: bool,
     ) -> None:
         """Take in the last look at a model."""
         figures = {
@@ -87,6 +89,7 @@ class Metrics:
             "llamapool_model_checkpoint_bytes": plan.checkpoint_bytes,
             "llamapool_model_pool_cap_bytes": plan.pool_cap_bytes,
             "llamapool_model_limits_generation": generation,
+            "llamapool_model_update_pending": update_pending,
         }
         quantiles: dict[float, float] = {}
         for share in _QUANTILES:

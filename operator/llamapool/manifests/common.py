@@ -63,6 +63,10 @@ def with_digest(manifest: Manifest) -> Manifest:
 
     A field that is no longer asked for cannot be told from one that somebody else has set, except by this.
     """
-    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()[:16]
-    annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest}
+    annotations = {**manifest["metadata"].get("annotations", {}), DIGEST_ANNOTATION: digest(manifest)}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
+
+
+def digest(value: Any) -> str:
+    """Return a short hash of a JSON value, the same for the same content."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -53,6 +53,7 @@ def model_status(
     decision: Decision,
     conditions: Iterable[Condition],
     ttft: Histogram | None,
+    update_pending: bool,
     now: str,
 ) -> Manifest:
     """Return the status of a model that is served.
@@ -64,6 +65,7 @@ def model_status(
         decision: what was decided on it.
         conditions: what holds.
         ttft: seconds to the first token observed lately, over all pods; None: no request.
+        update_pending: pods of another operator's template are left in place.
         now: the time, RFC 3339, UTC.
     """
     status: Manifest = {
@@ -71,6 +73,7 @@ def model_status(
         "replicas": 0 if facts.workload is None else facts.workload.replicas,
         "selector": ",".join(f"{name}={value}" for name, value in selector_labels(model.name).items()),
         "conditions": _conditions(model_body, conditions, model.generation, now),
+        "updatePending": update_pending,
         "memory": _memory(decision),
         "pool": _pool(facts, decision),
         "limits": _limits(facts, decision),
@@ -89,6 +92,7 @@ def what_people_see(status: Mapping[str, Any]) -> Any:
     return {
         "observedGeneration": status.get("observedGeneration"),
         "replicas": status.get("replicas"),
+        "updatePending": bool(status.get("updatePending")),
         "selector": status.get("selector"),
         "conditions": [
             {name: value for name, value in condition.items() if name != "lastTransitionTime"}

@@ -23,6 +23,7 @@ def status(seen: Facts, ttft: Histogram | None = None) -> dict[str, Any]:
         decision=decision,
         conditions=judge(seen, decision),
         ttft=ttft,
+        update_pending=False,
         now=NOW,
     )
 

@@ -24,6 +24,7 @@ def metrics() -> Metrics:
         generation=decision.limits.generation,
         conditions=judge(seen, decision),
         ttft=Histogram((1.0, float("inf")), (10.0, 10.0)),
+        update_pending=False,
     )
     return made
 
@@ -55,7 +56,14 @@ def test_quantiles_of_the_time_to_first_token_are_exported_while_there_are_reque
     assert value(metrics, name, quantile="0.9") == pytest.approx(0.9)
     seen = facts(pod())
     decision = decide(seen, now=NOW)
-    metrics.show_model(KEY, plan=decision.plan, generation=1, conditions=judge(seen, decision), ttft=None)
+    metrics.show_model(
+        KEY,
+        plan=decision.plan,
+        generation=1,
+        conditions=judge(seen, decision),
+        ttft=None,
+        update_pending=False,
+    )
     assert value(metrics, name, quantile="0.9") is None
 
 
