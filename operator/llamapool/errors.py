@@ -11,7 +11,8 @@ LlamapoolError
 └── ClusterError            an answer of the Kubernetes API other than success
     ├── NotFoundError
     ├── ConflictError       somebody wrote first, or the object exists already
-    └── OwnershipError      an object of the wanted name belongs to somebody else
+    ├── OwnershipError      an object of the wanted name belongs to somebody else
+    └── NotLeadingError     a write of a replica that does not lead
 """
 
 
@@ -79,3 +80,7 @@ class ConflictError(ClusterError):
 
 class OwnershipError(ClusterError):
     """An object of the wanted name exists and belongs to somebody else."""
+
+
+class NotLeadingError(ClusterError):
+    """This replica of the operator does not lead, so it must not write."""

@@ -6,7 +6,6 @@ then not be deleted while the operator is gone.
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +17,12 @@ from aiohttp import web
 from prometheus_client import start_http_server
 
 from llamapool.adapters.cluster import KubernetesCluster
+from llamapool.adapters.fence import FencedCluster
 from llamapool.adapters.metrics import Metrics, ModelKey
 from llamapool.adapters.scrape import HttpScraper
 from llamapool.api import GROUP, PLURAL, VERSION
 from llamapool.errors import ClusterError, NotFoundError
+from llamapool.leadership import Leadership
 from llamapool.loop import Loop
 from llamapool.manifests.common import MODEL_LABEL
 from llamapool.reconcile import Reconciler
@@ -31,6 +32,9 @@ from llamapool.watch import WatchCheck
 _LOG = logging.getLogger(__name__)
 _SCRAPE_THREADS = 32
 _WATCH_CHECK_SECONDS = 30.0
+_WATCH_SECONDS = 300
+_LEASE_TIMEOUT_SECONDS = 3.0
+"""An attempt is two requests; both must fail well before the renewal deadline."""
 
 
 def run(settings: Settings) -> None:
@@ -45,20 +49,27 @@ def run(settings: Settings) -> None:
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
     metrics = Metrics()
     cluster = KubernetesCluster(request_timeout_seconds=settings.loop.request_timeout_seconds)
+    leadership = _leadership(settings)
     start_http_server(settings.ports.metrics, registry=metrics.registry)
     with ThreadPoolExecutor(_SCRAPE_THREADS, thread_name_prefix="scrape") as executor:
         reconciler = Reconciler(
-            cluster=cluster,
+            cluster=FencedCluster(cluster, lambda: leadership is None or leadership.leads),
             scraper=HttpScraper(timeout_seconds=settings.loop.scrape_timeout_seconds),
             metrics=metrics,
             executor=executor,
             server_image=settings.server_image,
             settings=settings.loop,
         )
-        process = _Process(settings=settings, cluster=cluster, metrics=metrics, reconciler=reconciler)
+        process = _Process(
+            settings=settings,
+            cluster=cluster,
+            metrics=metrics,
+            reconciler=reconciler,
+            leadership=leadership,
+        )
         process.require_models()
         # By default kopf asks for the user's name, which a container's user id need not have.
-        identity: Any = socket.gethostname()
+        identity: Any = settings.election.identity
         kopf.run(
             identity=identity,
             registry=process.registry(),
@@ -68,14 +79,33 @@ def run(settings: Settings) -> None:
         )
 
 
+def _leadership(settings: Settings) -> Leadership | None:
+    """Return this replica's part in the election; None where there is none, and it always leads."""
+    election = settings.election
+    if not election.name:
+        return None
+    return Leadership(
+        cluster=KubernetesCluster(request_timeout_seconds=_LEASE_TIMEOUT_SECONDS),
+        namespace=election.namespace,
+        name=election.name,
+        identity=election.identity,
+        settings=election.lease,
+    )
+
+
 @dataclass(kw_only=True)
 class _Process:
-    """The parts of a running operator that live on its event loop."""
+    """The parts of a running operator that live on its event loop.
+
+    A replica that stands by watches too, so that it takes over with everything it needs in memory; it only
+    does not look.
+    """
 
     settings: Settings
     cluster: KubernetesCluster
     metrics: Metrics
     reconciler: Reconciler
+    leadership: Leadership | None
     watch: WatchCheck = field(default_factory=WatchCheck)
     loop: Loop = field(init=False)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -117,6 +147,9 @@ class _Process:
             # The operator tells its decisions itself, and the CRD comes with the chart: nothing to scan for.
             settings.posting.enabled = False
             settings.scanning.disabled = True
+            # A watch is begun anew now and then, so that a silently dead one is not dead for good.
+            settings.watching.server_timeout = _WATCH_SECONDS
+            settings.watching.client_timeout = _WATCH_SECONDS + 30
             settings.watching.label_selectors["v1", "pods"] = MODEL_LABEL
             settings.watching.label_selectors["apps", "v1", "deployments"] = MODEL_LABEL
             await self._start(indices["models"])
@@ -126,6 +159,8 @@ class _Process:
             for task in self.tasks:
                 task.cancel()
             await asyncio.gather(*self.tasks, return_exceptions=True)
+            if self.leadership is not None:
+                await asyncio.to_thread(self.leadership.release)
 
         @kopf.index(*model, id="models", registry=registry)
         async def models(
@@ -148,7 +183,8 @@ class _Process:
         return registry
 
     async def _start(self, models: Mapping[ModelKey, Any]) -> None:
-        self.tasks.append(asyncio.create_task(self.loop.run(lambda: list(models))))
+        self.tasks.append(asyncio.create_task(self.loop.run(lambda: list(models) if self._leads() else [])))
+        self.tasks.append(asyncio.create_task(self._campaign()))
         self.tasks.append(asyncio.create_task(self._check_watch(models)))
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
@@ -162,6 +198,17 @@ class _Process:
     def _wake(self, namespace: str | None, name: str | None) -> None:
         self.metrics.watch_last_event.set(time.time())
         self.loop.wake((namespace or "", name or ""))
+
+    def _leads(self) -> bool:
+        leads = self.leadership is None or self.leadership.leads
+        self.metrics.leader.set(leads)
+        return leads
+
+    async def _campaign(self) -> None:
+        """Take or renew the lease for as long as the process runs."""
+        while self.leadership is not None:
+            await asyncio.to_thread(self.leadership.attempt)
+            await asyncio.sleep(self.leadership.settings.retry_seconds)
 
     async def _check_watch(self, models: Mapping[ModelKey, Any]) -> None:
         """Compare the index with the API server for as long as the process runs."""
@@ -191,4 +238,6 @@ class _Process:
             return web.Response(status=503, text="the loop has stopped\n")
         if self.watch.stale:
             return web.Response(status=503, text="the watch has stopped\n")
+        if any(task.done() and not task.cancelled() and task.exception() for task in self.tasks):
+            return web.Response(status=503, text="a task of the operator has failed\n")
         return web.Response(text="ok\n")

@@ -1,9 +1,11 @@
 """The operator's settings: read once at the start from environment and command line, never at import."""
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from llamapool.domain.election import LeaseSettings
 from llamapool.errors import InvalidFieldError
 
 _HIGHEST_PORT = 65535
@@ -55,6 +57,22 @@ class LoopSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ElectionSettings:
+    """Which Lease says that this replica acts."""
+
+    namespace: str = ""
+    """Namespace of the Lease (first part of LLAMAPOOL_LEASE, NAMESPACE/NAME); empty: no election."""
+
+    name: str = ""
+    """Name of the Lease (second part of LLAMAPOOL_LEASE)."""
+
+    identity: str = field(default_factory=socket.gethostname)
+    """What this replica is called in it (LLAMAPOOL_IDENTITY); default: the host's name."""
+
+    lease: LeaseSettings = field(default_factory=LeaseSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything that can be set about the operator."""
 
@@ -66,6 +84,7 @@ class Settings:
 
     log: LogSettings = field(default_factory=LogSettings)
     ports: PortSettings = field(default_factory=PortSettings)
+    election: ElectionSettings = field(default_factory=ElectionSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
 
     @classmethod
@@ -94,7 +113,20 @@ class Settings:
                 metrics=_port(environment, "LLAMAPOOL_METRICS_PORT", PortSettings.metrics),
                 health=_port(environment, "LLAMAPOOL_HEALTH_PORT", PortSettings.health),
             ),
+            election=_election(environment),
         )
+
+
+def _election(environment: Mapping[str, str]) -> ElectionSettings:
+    lease = environment.get("LLAMAPOOL_LEASE", "")
+    namespace, slash, name = lease.partition("/")
+    if lease and not (namespace and slash and name and "/" not in name):
+        raise InvalidFieldError("LLAMAPOOL_LEASE", lease, "must be NAMESPACE/NAME, or empty for no election")
+    return ElectionSettings(
+        namespace=namespace,
+        name=name,
+        identity=environment.get("LLAMAPOOL_IDENTITY") or socket.gethostname(),
+    )
 
 
 def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:

@@ -22,7 +22,9 @@ _PATHS: Final = {
     "Deployment": ("/apis/apps/v1", "deployments"),
     "Event": ("/api/v1", "events"),
     "HybridModel": ("/apis/llamapool.dev/v1alpha1", "hybridmodels"),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "Pod": ("/api/v1", "pods"),
+    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "Service": ("/api/v1", "services"),
 }
 

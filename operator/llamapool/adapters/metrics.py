@@ -38,6 +38,7 @@ class Metrics:
         scrape_errors: scrapes that failed, by model and reason.
         decisions: decisions made, by model and reason.
         watch_last_event: time of the last event of any watch, Unix seconds.
+        leader: 1 where this replica leads, 0 where it stands by.
     """
 
     def __init__(self) -> None:
@@ -61,6 +62,9 @@ class Metrics:
             "llamapool_watch_last_event_seconds",
             "Time of the last event of any watch, in seconds since 1970.",
             registry=self.registry,
+        )
+        self.leader = Gauge(
+            "llamapool_leader", "1 where this replica leads, 0 where it stands by.", registry=self.registry
         )
         self._models = _ModelCollector()
         self.registry.register(self._models)

@@ -14,6 +14,7 @@ def test_only_the_server_image_has_to_be_set() -> None:
     assert settings.namespaces == ()
     assert (settings.ports.metrics, settings.ports.health) == (9090, 8081)
     assert (settings.log.format, settings.log.level) == ("plain", "INFO")
+    assert settings.election.name == ""
 
 
 def test_every_variable_is_read() -> None:
@@ -25,10 +26,14 @@ def test_every_variable_is_read() -> None:
             "LLAMAPOOL_LOG_LEVEL": "debug",
             "LLAMAPOOL_METRICS_PORT": "9999",
             "LLAMAPOOL_HEALTH_PORT": "8888",
+            "LLAMAPOOL_LEASE": "system/llamapool",
+            "LLAMAPOOL_IDENTITY": "llamapool-0",
         }
     )
     assert settings.namespaces == ("a", "b")
     assert (settings.log.format, settings.log.level) == ("json", "DEBUG")
+    election = settings.election
+    assert (election.namespace, election.name, election.identity) == ("system", "llamapool", "llamapool-0")
     assert (settings.ports.metrics, settings.ports.health) == (9999, 8888)
 
 
@@ -42,6 +47,9 @@ def test_every_variable_is_read() -> None:
         ("LLAMAPOOL_METRICS_PORT", "http"),
         ("LLAMAPOOL_HEALTH_PORT", "65536"),
         ("LLAMAPOOL_HEALTH_PORT", "²"),
+        ("LLAMAPOOL_LEASE", "llamapool"),
+        ("LLAMAPOOL_LEASE", "/llamapool"),
+        ("LLAMAPOOL_LEASE", "a/b/c"),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_named(name: str, value: str) -> None:
