@@ -18,6 +18,7 @@ GROUP = "llamapool.dev"
 VERSION = "v1alpha1"
 KIND = "HybridModel"
 PLURAL = "hybridmodels"
+PAUSED_ANNOTATION = f"{GROUP}/paused"
 
 DEFAULT_SLOTS = 4
 DEFAULT_LIMIT_PERCENT = 6.25
@@ -90,6 +91,7 @@ class HybridModel:
         resources: `spec.resources` as given, every quantity checked.
         pod_metadata, pod_spec: the overlay (`spec.podTemplate`) as given.
         replicas: pods that serve it.
+        paused: the operator looks and tells, and changes nothing (annotation `llamapool.dev/paused: "true"`).
         pool: what is asked of the pool.
         idle_trim_seconds: idle time after which the pool is given back; 0: never.
         shape: identifies model and flags, for figures that are learned of them.
@@ -108,6 +110,7 @@ class HybridModel:
     pod_metadata: Mapping[str, Any]
     pod_spec: Mapping[str, Any]
     replicas: int
+    paused: bool
     pool: PoolPolicy
     idle_trim_seconds: int
     shape: str
@@ -142,10 +145,21 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         pod_metadata=spec.child("podTemplate").child("metadata").values,
         pod_spec=spec.child("podTemplate").child("spec").values,
         replicas=spec.whole("replicas", least=0, default=1),
+        paused=_paused(metadata.child("annotations")),
         pool=_pool_policy(pool, slots),
         idle_trim_seconds=DEFAULT_IDLE_TRIM_SECONDS if idle_trim_seconds is None else idle_trim_seconds,
         shape=_digest([model.values, server.values]),
     )
+
+
+def _paused(annotations: Fields) -> bool:
+    """Read the annotation; a value that is neither is refused, since either guess could do harm."""
+    if not annotations.has(PAUSED_ANNOTATION):
+        return False
+    value = annotations.raw(PAUSED_ANNOTATION)
+    if value not in ("true", "false"):
+        raise InvalidFieldError(annotations.at(PAUSED_ANNOTATION), value, 'must be "true" or "false"')
+    return bool(value == "true")
 
 
 def _source(model: Fields) -> Source:

@@ -17,6 +17,7 @@ from llamapool.errors import InvalidFieldError, LlamapoolError
 from llamapool.manifests.common import Manifest
 from llamapool.manifests.configmap import limits_configmap
 from llamapool.manifests.deployment import deployment
+from llamapool.manifests.disruption import disruption_budget
 from llamapool.manifests.service import service
 from llamapool.settings import Settings
 
@@ -106,6 +107,7 @@ def objects_of(body: Mapping[str, Any], server_image: str) -> list[Manifest]:
         limits_configmap(model, decision.limits, decision.record),
         service(model),
         deployment(model, server_image),
+        disruption_budget(model),
     ]
 
 

@@ -28,7 +28,7 @@ class Observed:
     """A model's objects as the API server has them, and the facts read from them.
 
     Attributes:
-        configmap, service, deployment: None where there is none.
+        configmap, service, deployment, disruption_budget: None where there is none.
         facts: what a decision is made on.
         unreadable: why limits.json or record.json could not be read back, for the log.
     """
@@ -36,6 +36,7 @@ class Observed:
     configmap: Manifest | None
     service: Manifest | None
     deployment: Manifest | None
+    disruption_budget: Manifest | None
     facts: Facts
     unreadable: tuple[str, ...]
 
@@ -55,6 +56,7 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
     configmap = cluster.get("ConfigMap", model.namespace, limits_name(model.name))
     service = cluster.get("Service", model.namespace, model.name)
     deployment = cluster.get("Deployment", model.namespace, model.name)
+    disruption_budget = cluster.get("PodDisruptionBudget", model.namespace, model.name)
     pods = cluster.list("Pod", model.namespace, f"{MODEL_LABEL}={model.name}")
     living = sorted(
         (pod for pod in pods if "deletionTimestamp" not in pod["metadata"]),
@@ -66,6 +68,7 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
         configmap=configmap,
         service=service,
         deployment=deployment,
+        disruption_budget=disruption_budget,
         facts=Facts(
             model_uid=model.uid,
             shape=model.shape,

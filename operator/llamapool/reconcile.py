@@ -8,7 +8,7 @@ and last the status, whose list of decisions says which Events were told.
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,7 @@ from llamapool.gather import Observed, gather, read_limits
 from llamapool.manifests.common import GENERATION_ANNOTATION, limits_name
 from llamapool.manifests.configmap import limits_configmap
 from llamapool.manifests.deployment import deployment
+from llamapool.manifests.disruption import disruption_budget
 from llamapool.manifests.drift import difference
 from llamapool.manifests.event import decision_event
 from llamapool.manifests.rollout import roll
@@ -124,15 +125,19 @@ class Reconciler:
         _require_ours(model, observed)
         facts = observed.facts
         decision = decide(facts, now=_text(now))
+        if model.paused:
+            decision = _as_written(facts, decision)
         conditions = judge(facts, decision)
         ttft = self._observe_ttft(memory, facts, now)
 
-        self._write_limits(model, observed, decision, memory, now)
-        self._keep(service(model), observed.service)
         workload, update_pending = roll(deployment(model, self.server_image), observed.deployment, body)
-        self._keep(workload, observed.deployment)
-        self._nudge(model, facts, decision)
-        self._tell_decisions(model, body, decision, now)
+        if not model.paused:
+            self._write_limits(model, observed, decision, memory, now)
+            self._keep(service(model), observed.service)
+            self._keep(workload, observed.deployment)
+            self._keep(disruption_budget(model), observed.disruption_budget)
+            self._nudge(model, facts, decision)
+            self._tell_decisions(model, body, decision, now)
         status = model_status(
             model,
             body,
@@ -275,7 +280,7 @@ def _require_ours(model: HybridModel, observed: Observed) -> None:
     Raises:
         OwnershipError: names the object and what to do.
     """
-    for live in (observed.configmap, observed.service, observed.deployment):
+    for live in (observed.configmap, observed.service, observed.deployment, observed.disruption_budget):
         if live is None:
             continue
         owners = live["metadata"].get("ownerReferences", [])
@@ -286,6 +291,16 @@ def _require_ours(model: HybridModel, observed: Observed) -> None:
                 "NameTaken",
                 f"{kind} {name} is not this model's; rename the model, or remove that object",
             )
+
+
+def _as_written(facts: Facts, decision: Decision) -> Decision:
+    """Return the decision of a paused model: what is written holds."""
+    return replace(
+        decision,
+        limits=facts.written or decision.limits,
+        record=facts.record or decision.record,
+        changed=False,
+    )
 
 
 def _acknowledged(facts: Facts, decision: Decision) -> bool:

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from tests.support.models import Model
 
-MADE = ("deployments", "replicasets", "services", "configmaps", "pods", "endpointslices")
+MADE = (
+    "deployments",
+    "replicasets",
+    "services",
+    "configmaps",
+    "pods",
+    "endpointslices",
+    "poddisruptionbudgets",
+)
 
 
 def left_of(model: Model) -> list[str]:

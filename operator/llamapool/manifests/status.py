@@ -79,6 +79,8 @@ def model_status(
         "limits": _limits(facts, decision),
         "decisions": [entry.to_dict() for entry in decision.record.decisions],
     }
+    if model.paused:
+        status["paused"] = True
     if ttft is not None:
         quantiles = {
             name: ttft.quantile(share) for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
@@ -91,6 +93,7 @@ def what_people_see(status: Mapping[str, Any]) -> Any:
     """Return the part of a status whose change is worth a write of its own; the rest is moving figures."""
     return {
         "observedGeneration": status.get("observedGeneration"),
+        "paused": status.get("paused"),
         "replicas": status.get("replicas"),
         "updatePending": bool(status.get("updatePending")),
         "selector": status.get("selector"),

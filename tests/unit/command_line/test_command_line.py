@@ -12,6 +12,8 @@ import yaml
 
 from tests.unit.builders import model_body
 
+KINDS = ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
+
 
 def llamapool(*arguments: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-W", "error", "-m", "llamapool", *arguments]
@@ -35,12 +37,12 @@ def test_version_is_that_of_the_package() -> None:
 
 def test_render_prints_what_would_be_created_in_order(manifest: Path) -> None:
     shown = llamapool("render", str(manifest))
-    assert kinds(list(yaml.safe_load_all(shown.stdout))) == ["ConfigMap", "Service", "Deployment"]
+    assert kinds(list(yaml.safe_load_all(shown.stdout))) == KINDS
 
 
 def test_render_prints_json_as_one_list(manifest: Path) -> None:
     shown = llamapool("render", str(manifest), "-o", "json")
-    assert kinds(json.loads(shown.stdout)["items"]) == ["ConfigMap", "Service", "Deployment"]
+    assert kinds(json.loads(shown.stdout)["items"]) == KINDS
 
 
 def test_render_reads_standard_input_and_several_documents() -> None:
@@ -48,7 +50,7 @@ def test_render_reads_standard_input_and_several_documents() -> None:
     names = [
         made["metadata"]["name"] for made in yaml.safe_load_all(llamapool("render", "-", given=text).stdout)
     ]
-    assert names == ["a-limits", "a", "a", "b-limits", "b", "b"]
+    assert names == ["a-limits", "a", "a", "a", "b-limits", "b", "b", "b"]
 
 
 @pytest.mark.parametrize(

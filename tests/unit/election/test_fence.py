@@ -46,4 +46,8 @@ def test_a_replica_that_loses_its_lease_in_the_middle_of_a_look_leaves_the_rest_
     assert world.cluster.writes == ["create ConfigMap", "apply Service"]
     world.reconciler = world.operator()
     world.look()
-    assert world.cluster.writes[2:] == ["apply Deployment", "status HybridModel"]
+    assert world.cluster.writes[2:] == [
+        "apply Deployment",
+        "apply PodDisruptionBudget",
+        "status HybridModel",
+    ]

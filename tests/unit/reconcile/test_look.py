@@ -15,6 +15,7 @@ def test_a_new_model_gets_its_limits_before_anything_that_mounts_them(world: Wor
         "create ConfigMap",
         "apply Service",
         "apply Deployment",
+        "apply PodDisruptionBudget",
         "status HybridModel",
     ]
     assert (world.written.generation, world.written.pool_cap_bytes) == (1, None)
