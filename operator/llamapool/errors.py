@@ -4,6 +4,7 @@ LlamapoolError
 ├── InvalidFieldError       a value of a HybridModel, a quantity or a setting that cannot be used
 │   └── UnsupportedFieldError   a valid value that this release does not act on
 ├── LimitsFileError         a limits.json or record.json that cannot be read back
+├── FactsMessageError       an init container's message that holds no facts of a model
 ├── ScrapeError             a server's metrics that could not be fetched or understood
 ├── GgufError               a header that is not one of a GGUF file (domain/gguf.py)
 │   └── GgufTruncatedError
@@ -42,6 +43,10 @@ class UnsupportedFieldError(InvalidFieldError):
 
 class LimitsFileError(LlamapoolError, ValueError):
     """A limits.json or record.json whose text is not what llamapool writes."""
+
+
+class FactsMessageError(LlamapoolError, ValueError):
+    """A termination message that is not the facts of a model as llamapool writes them."""
 
 
 class ScrapeError(LlamapoolError):
