@@ -105,7 +105,7 @@ def objects_of(body: Mapping[str, Any], server_image: str) -> list[Manifest]:
     decision = decide(facts, now="1970-01-01T00:00:00Z")
     return [
         limits_configmap(model, decision.limits, decision.record),
-        service(model),
+        service(model, scrape_annotations=True),
         deployment(model, server_image),
         disruption_budget(model),
     ]

@@ -58,6 +58,7 @@ def run(settings: Settings) -> None:
             metrics=metrics,
             executor=executor,
             server_image=settings.server_image,
+            scrape_annotations=settings.scrape_annotations,
             settings=settings.loop,
         )
         process = _Process(
@@ -212,6 +213,7 @@ class _Process:
 
     async def _check_watch(self, models: Mapping[ModelKey, Any]) -> None:
         """Compare the index with the API server for as long as the process runs."""
+        self.metrics.watch_confirmed.set(time.time())  # it has just begun
         while True:
             await asyncio.sleep(_WATCH_CHECK_SECONDS)
             indexed = {key: str(version) for key in list(models) for version in models[key]}
@@ -223,6 +225,8 @@ class _Process:
             self.watch.compare(indexed, served)
             if self.watch.stale:
                 _LOG.error("the watch of HybridModels has stopped to follow the API server")
+            else:
+                self.metrics.watch_confirmed.set(time.time())
 
     def _served(self) -> dict[ModelKey, str]:
         namespaces: tuple[str | None, ...] = self.settings.namespaces or (None,)

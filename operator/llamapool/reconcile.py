@@ -68,6 +68,7 @@ class Reconciler:
         metrics: the operator's own metrics.
         executor: runs the scrapes of one model's pods at once.
         server_image: image of llama-server where a model names none.
+        scrape_annotations: whether Services ask a Prometheus to scrape them.
         settings: intervals.
         clock: the time, with its zone.
     """
@@ -77,6 +78,7 @@ class Reconciler:
     metrics: Metrics
     executor: Executor
     server_image: str
+    scrape_annotations: bool = True
     settings: LoopSettings
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _memories: dict[ModelKey, _Memory] = field(default_factory=dict)
@@ -133,7 +135,7 @@ class Reconciler:
         workload, update_pending = roll(deployment(model, self.server_image), observed.deployment, body)
         if not model.paused:
             self._write_limits(model, observed, decision, memory, now)
-            self._keep(service(model), observed.service)
+            self._keep(service(model, scrape_annotations=self.scrape_annotations), observed.service)
             self._keep(workload, observed.deployment)
             self._keep(disruption_budget(model), observed.disruption_budget)
             self._nudge(model, facts, decision)

@@ -82,6 +82,10 @@ class Settings:
     namespaces: tuple[str, ...] = ()
     """Namespaces that are watched; empty: all (LLAMAPOOL_NAMESPACES, comma-separated)."""
 
+    scrape_annotations: bool = True
+    """Whether Services of models ask to be scraped, for a Prometheus that goes by annotations
+    (LLAMAPOOL_SCRAPE_ANNOTATIONS, true or false)."""
+
     log: LogSettings = field(default_factory=LogSettings)
     ports: PortSettings = field(default_factory=PortSettings)
     election: ElectionSettings = field(default_factory=ElectionSettings)
@@ -103,6 +107,8 @@ class Settings:
         return cls(
             server_image=image,
             namespaces=tuple(namespace.strip() for namespace in namespaces if namespace.strip()),
+            scrape_annotations=_choice(environment, "LLAMAPOOL_SCRAPE_ANNOTATIONS", ("true", "false"), "true")
+            == "true",
             log=LogSettings(
                 format=_choice(environment, "LLAMAPOOL_LOG_FORMAT", ("plain", "json"), "plain"),
                 level=_choice(

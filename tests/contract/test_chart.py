@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.contract.chart import CHART, objects, render
 from tests.contract.crd import crd
@@ -12,18 +13,25 @@ from tests.support.kubectl import CommandError, run
 
 GOLDEN = Path(__file__).parent / "golden"
 
-# The CRD is left out of them: its one copy is in crds/.
+PROMETHEUS_OPERATOR = (
+    "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
+    "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
+)  # fmt: skip
+
+# CRD, dashboards and rules are left out of them: their one copy is in crds/ and in the chart's own folders.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "default": (),
+    "prometheus-operator": PROMETHEUS_OPERATOR,
     "namespaced": ("--set", "watchNamespaces={models,research}"),
     "no-nudge": ("--set", "limitsNudge.enabled=false"),
-    "every-value": ("--values", str(GOLDEN / "every-value.values.yaml")),
+    "every-value": ("--values", str(GOLDEN / "every-value.values.yaml"), *PROMETHEUS_OPERATOR),
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_chart_renders_as_its_golden_file_says(variant: str, request: pytest.FixtureRequest) -> None:
-    rendered = render("--set", "crd.install=false", *VARIANTS[variant])
+    left_out = "crd.install=false,dashboards.enabled=false,prometheusRule.enabled=false"
+    rendered = render(*VARIANTS[variant], "--set", left_out)
     golden = GOLDEN / f"{variant}.yaml"
     if request.config.getoption("--regenerate-chart-golden"):
         golden.write_text(rendered)
@@ -68,6 +76,65 @@ def test_a_namespaced_installation_has_no_cluster_wide_rights() -> None:
     assert roles == ["llamapool-system", "models", "research"]
 
 
+def test_the_dashboards_are_delivered_whole_to_grafana_s_sidecar() -> None:
+    values = ("--values", str(GOLDEN / "every-value.values.yaml"))
+    found = [one for one in objects(*values) if "-dashboard-" in one["metadata"]["name"]]
+    files = {f"llamapool-{path.name}": path.read_text() for path in (CHART / "dashboards").glob("*.json")}
+    assert {name: text + "\n" for one in found for name, text in one["data"].items()} == files
+    assert {one["metadata"]["labels"]["grafana_dashboard"] for one in found} == {"yes"}
+    assert {one["metadata"]["annotations"]["grafana_folder"] for one in found} == {"llamapool"}
+
+
+@pytest.mark.parametrize("arguments", [(), PROMETHEUS_OPERATOR])
+def test_the_rules_are_delivered_whole_with_prometheus_operator_and_without(
+    arguments: tuple[str, ...],
+) -> None:
+    files = [yaml.safe_load(path.read_text()) for path in sorted((CHART / "rules").glob("*.yaml"))]
+    rendered = objects(*arguments)
+    if arguments:
+        delivered = [one["spec"] for one in rendered if one["kind"] == "PrometheusRule"]
+    else:
+        (configmap,) = [one for one in rendered if one["metadata"]["name"] == "llamapool-prometheus-rules"]
+        delivered = [yaml.safe_load(text) for _, text in sorted(configmap["data"].items())]
+    assert delivered == files
+
+
+def test_kinds_of_prometheus_operator_are_left_out_where_the_cluster_lacks_them() -> None:
+    assert not [one for one in objects() if one["apiVersion"].startswith("monitoring.coreos.com")]
+
+
+def annotation_and_variable(*arguments: str) -> tuple[str | None, str | None]:
+    (operator,) = [one for one in objects(*arguments) if one["kind"] == "Deployment"]
+    template = operator["spec"]["template"]
+    environment = {each["name"]: each.get("value") for each in template["spec"]["containers"][0]["env"]}
+    annotations = template["metadata"].get("annotations", {})
+    return annotations.get("prometheus.io/scrape"), environment["LLAMAPOOL_SCRAPE_ANNOTATIONS"]
+
+
+def test_nothing_is_scraped_twice() -> None:
+    assert annotation_and_variable() == ("true", "true")
+    assert annotation_and_variable(*PROMETHEUS_OPERATOR) == (None, "false")
+    assert annotation_and_variable(*PROMETHEUS_OPERATOR, "--set", "podMonitor.enabled=false") == (
+        "true",
+        "true",
+    )
+    assert annotation_and_variable("--set", "scrapeAnnotations=false") == (None, "false")
+
+
+def test_a_network_policy_lets_probes_and_metrics_in_and_nothing_else() -> None:
+    (policy,) = [
+        one for one in objects("--set", "networkPolicy.enabled=true") if one["kind"] == "NetworkPolicy"
+    ]
+    (operator,) = [one for one in objects() if one["kind"] == "Deployment"]
+    selector = policy["spec"]["podSelector"]["matchLabels"]
+    assert selector.items() <= operator["spec"]["template"]["metadata"]["labels"].items()
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    ports = {port["name"] for port in operator["spec"]["template"]["spec"]["containers"][0]["ports"]}
+    allowed = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
+    assert set(allowed) <= ports
+    assert sorted(allowed) == ["health", "metrics"]
+
+
 def test_an_older_cluster_is_refused() -> None:
     with pytest.raises(CommandError, match=r"requires kubeVersion: >=1\.33"):
         run("helm", "template", "llamapool", str(CHART), "--kube-version", "1.32.9")
@@ -81,6 +148,10 @@ def test_an_older_cluster_is_refused() -> None:
         ("watchNamespaces=models", "watchNamespaces"),
         ("watchNamespaces={Models}", "watchNamespaces/0"),
         ("imagePullSecrets={registry}", "imagePullSecrets/0"),
+        ("image.digest=latest", "image/digest"),
+        ("podMonitor.interval=often", "podMonitor/interval"),
+        ("extraEnv={A=b}", "extraEnv/0"),
+        ("dashboards.labels.a=1", "dashboards/labels/a"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(value: str, named: str) -> None:

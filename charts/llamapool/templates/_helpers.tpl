@@ -28,14 +28,35 @@ app.kubernetes.io/component: operator
 {{- end }}
 
 {{- define "llamapool.labels" -}}
-{{ include "llamapool.selectorLabels" . }}
+{{- with .Values.commonLabels }}
+{{- toYaml . }}
+{{ end }}
+{{- include "llamapool.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "llamapool.image" -}}
+{{- if .image.digest }}
+{{- printf "%s@%s" .image.repository .image.digest }}
+{{- else }}
 {{- printf "%s:%s" .image.repository (default .chart.AppVersion .image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- /* Prometheus Operator's kinds are used only where they exist: "true" or nothing. */}}
+{{- define "llamapool.podMonitors" -}}
+{{- if and .Values.podMonitor.enabled (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor") }}true{{ end }}
+{{- end }}
+
+{{- define "llamapool.prometheusRules" -}}
+{{- if and .Values.prometheusRule.enabled (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule") }}true{{ end }}
+{{- end }}
+
+{{- /* One way of scraping only: two would count everything twice. */}}
+{{- define "llamapool.scrapeAnnotations" -}}
+{{- if and .Values.scrapeAnnotations (not (include "llamapool.podMonitors" .)) }}true{{ end }}
 {{- end }}
 
 {{- /* The operator's rights where it serves models. */}}

@@ -39,6 +39,7 @@ class Metrics:
         decisions: decisions made, by model and reason.
         watch_last_event: time of the last event of any watch, Unix seconds.
         leader: 1 where this replica leads, 0 where it stands by.
+        watch_confirmed: time when the watch was last seen to follow the API server, Unix seconds.
     """
 
     def __init__(self) -> None:
@@ -65,6 +66,11 @@ class Metrics:
         )
         self.leader = Gauge(
             "llamapool_leader", "1 where this replica leads, 0 where it stands by.", registry=self.registry
+        )
+        self.watch_confirmed = Gauge(
+            "llamapool_watch_confirmed_seconds",
+            "Time when the watch was last seen to follow the API server, in seconds since 1970.",
+            registry=self.registry,
         )
         self._models = _ModelCollector()
         self.registry.register(self._models)
@@ -164,8 +170,15 @@ class _ModelCollector(Collector):
             "1 for the status that a condition has, 0 for the other two.",
             labels=(*_LABELS, "condition", "status"),
         )
+        reason = GaugeMetricFamily(
+            "llamapool_model_condition_reason",
+            "1 for the reason that a condition has.",
+            labels=(*_LABELS, "condition", "status", "reason"),
+        )
         for key, held in conditions.items():
             for one in held:
                 for status in ConditionStatus:
                     condition.add_metric((*key, one.type.value, status.value), float(one.status is status))
+                reason.add_metric((*key, one.type.value, one.status.value, one.reason.value), 1.0)
         yield condition
+        yield reason

@@ -11,8 +11,19 @@ from llamapool.manifests.common import (
 )
 
 
-def service(model: HybridModel) -> Manifest:
-    """Return the Service: requests on 8080 (`http`), metrics on 9090 (`metrics`)."""
+def service(model: HybridModel, *, scrape_annotations: bool) -> Manifest:
+    """Return the Service: requests on 8080 (`http`), metrics on 9090 (`metrics`).
+
+    The annotations for a Prometheus that goes by them are here, not on the pods: they can be given to models
+    that serve already without replacing their pods.
+    """
+    described = metadata(model, model.name)
+    if scrape_annotations:
+        described["annotations"] = {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(METRICS_PORT),
+            "prometheus.io/path": "/metrics",
+        }
     ports = [
         {"name": name, "port": port, "targetPort": name, "protocol": "TCP"}
         for name, port in (("http", HTTP_PORT), ("metrics", METRICS_PORT))
@@ -21,7 +32,7 @@ def service(model: HybridModel) -> Manifest:
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": metadata(model, model.name),
+            "metadata": described,
             "spec": {"type": "ClusterIP", "selector": selector_labels(model.name), "ports": ports},
         }
     )

@@ -51,6 +51,11 @@ def test_a_condition_is_1_for_its_status_and_0_for_the_others(metrics: Metrics) 
     assert found == [1, 0, 0]
 
 
+def test_the_reason_of_a_condition_is_exported_for_alerts(metrics: Metrics) -> None:
+    labels = {"condition": "MemoryFits", "status": "Unknown", "reason": "CheckpointNotSeen"}
+    assert value(metrics, "llamapool_model_condition_reason", **labels) == 1
+
+
 def test_quantiles_of_the_time_to_first_token_are_exported_while_there_are_requests(metrics: Metrics) -> None:
     name = "llamapool_model_time_to_first_token_seconds"
     assert value(metrics, name, quantile="0.9") == pytest.approx(0.9)

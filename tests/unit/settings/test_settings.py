@@ -28,6 +28,7 @@ def test_every_variable_is_read() -> None:
             "LLAMAPOOL_HEALTH_PORT": "8888",
             "LLAMAPOOL_LEASE": "system/llamapool",
             "LLAMAPOOL_IDENTITY": "llamapool-0",
+            "LLAMAPOOL_SCRAPE_ANNOTATIONS": "false",
         }
     )
     assert settings.namespaces == ("a", "b")
@@ -35,6 +36,7 @@ def test_every_variable_is_read() -> None:
     election = settings.election
     assert (election.namespace, election.name, election.identity) == ("system", "llamapool", "llamapool-0")
     assert (settings.ports.metrics, settings.ports.health) == (9999, 8888)
+    assert not settings.scrape_annotations
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,7 @@ def test_every_variable_is_read() -> None:
         ("LLAMAPOOL_SERVER_IMAGE", ""),
         ("LLAMAPOOL_LOG_FORMAT", "xml"),
         ("LLAMAPOOL_LOG_LEVEL", "LOUD"),
+        ("LLAMAPOOL_SCRAPE_ANNOTATIONS", "yes"),
         ("LLAMAPOOL_METRICS_PORT", "0"),
         ("LLAMAPOOL_METRICS_PORT", "http"),
         ("LLAMAPOOL_HEALTH_PORT", "65536"),
