@@ -11,7 +11,7 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
+.PHONY: help setup lock lint test test-unit test-pool test-node test-chart test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -58,7 +58,27 @@ test-node: setup ## Contract and end-to-end tests on a real node, and the node's
 	$(pytest) tests/lab
 	echo "test-node: passed"
 
-test: setup ## All of the above
+test-chart: setup ## The chart on a real node: upgrade, removal, return, one namespace only (10 min)
+	@$(lab) up --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(pytest) tests/upgrade
+	echo "test-chart: passed"
+
+test-monitoring: setup ## Dashboards and alerts with a real Prometheus on a real node (15 min)
+	@$(lab) prometheus
+	$(lab) up --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(pytest) tests/monitoring
+	echo "test-monitoring: passed"
+
+dashboards: setup ## Write the chart's dashboards anew from dashboards/
+	@$(python) -m dashboards
+
+test: setup ## Lint, unit, pool and node tests
 	@started=$$SECONDS
 	$(MAKE) lint
 	$(MAKE) test-unit

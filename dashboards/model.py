@@ -236,6 +236,23 @@ def _decisions(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             parts.graph(
+                "Trials",
+                COUNT,
+                Query(
+                    "max(llamapool_model_condition_reason"
+                    f'{{{_MODEL}, condition="PoolActive", reason="TrialRunning"}}) or vector(0)',
+                    "running",
+                ),
+                Query(
+                    "sum by (reason) "
+                    f'(increase(llamapool_decisions_total{{{_MODEL}, reason=~"Trial.+"}}[{_RATE}]))',
+                    "{{reason}}",
+                ),
+                description="Pool off and on in alternation; what each came to is in status.trial.",
+            )
+        )
+        .with_panel(
+            parts.graph(
                 "Limits, generation",
                 COUNT,
                 Query(f"max(llamapool_model_limits_generation{{{_MODEL}}})", "written"),

@@ -112,6 +112,12 @@ def build_images(
         print(f"{built.reference} {built.archive}")
 
 
+@app.command("prometheus")
+def build_prometheus() -> None:
+    """Build prometheus and promtool, which `exec` and `shell` have on PATH from then on."""
+    progress.say(f"prometheus and promtool are in {golang.prometheus()}")
+
+
 @app.command()
 def load(name: Name = None) -> None:
     """Load the images that `images` built into the lab, in place of older ones that are not in use."""
@@ -150,7 +156,7 @@ def _enter(lab: settings.Lab, command: list[str]) -> NoReturn:
         raise LabError(f"lab {lab.name} is not up: python -m tests.cluster up")
     environment = {key: value for key, value in os.environ.items() if key.lower() not in _PROXY_VARIABLES}
     environment |= {
-        "PATH": f"{golang.kube()}:{golang.helm()}:{os.environ['PATH']}",
+        "PATH": f"{golang.kube()}:{golang.helm()}:{golang.prometheus_folder()}:{os.environ['PATH']}",
         "KUBECONFIG": str(lab.kubeconfig),
         "KUBECACHEDIR": str(lab.kubectl_cache),
         "LLAMAPOOL_LAB_NAME": lab.name,

@@ -1,4 +1,4 @@
-"""The Go toolchain, and what is built with it: the Kubernetes components and helm."""
+"""The Go toolchain, and what is built with it: the Kubernetes components, helm, and Prometheus."""
 
 import hashlib
 import os
@@ -12,7 +12,13 @@ from pathlib import Path
 
 from tests.cluster import cache, progress
 from tests.cluster.errors import LabError
-from tests.cluster.settings import GO_SHA256, GO_VERSION, HELM_VERSION, KUBERNETES_VERSION
+from tests.cluster.settings import (
+    GO_SHA256,
+    GO_VERSION,
+    HELM_VERSION,
+    KUBERNETES_VERSION,
+    PROMETHEUS_VERSION,
+)
 
 PROGRAMS = (
     "etcd",
@@ -25,6 +31,7 @@ PROGRAMS = (
     "kubectl",
 )
 _SOURCE = Path(__file__).parent / "kube"
+_PROMETHEUS = Path(__file__).parent / "prometheus"
 _OLDEST_GO = (1, 25)  # what kube/go.mod asks for
 
 
@@ -38,6 +45,38 @@ def kube() -> Path:
 def helm() -> Path:
     """Folder with helm in it."""
     return cache.entry(f"helm-{HELM_VERSION}", _build_helm)
+
+
+def prometheus() -> Path:
+    """Folder with prometheus and promtool."""
+    return cache.entry(_prometheus_name(), _build_prometheus)
+
+
+def prometheus_folder() -> Path:
+    """The same folder, which is absent while it was not asked for: most of what a lab is for does without."""
+    return cache.root() / _prometheus_name()
+
+
+def _prometheus_name() -> str:
+    key = cache.digest(*((_PROMETHEUS / name).read_bytes() for name in ("go.mod", "go.sum")))[:12]
+    return f"prometheus-{PROMETHEUS_VERSION}-{key}"
+
+
+def _build_prometheus(folder: Path) -> None:
+    version = f"github.com/prometheus/common/version.Version={PROMETHEUS_VERSION.removeprefix('v')}"
+    # Of its two dozen ways of discovery only that of Kubernetes; the others take longer than all the rest.
+    tags = "-tags=remove_all_sd,enable_kubernetes_sd"
+    programs = [f"github.com/prometheus/prometheus/cmd/{name}" for name in ("prometheus", "promtool")]
+    progress.run(
+        f"building Prometheus {PROMETHEUS_VERSION}, some minutes the first time",
+        [
+            _go(), "build", "-v", "-trimpath", "-buildvcs=false", tags, f"-ldflags=-s -w -X {version}",
+            "-o", f"{folder}/", *programs,
+        ],
+        cache.log_file("prometheus"),
+        cwd=_PROMETHEUS,
+        environment=_environment(),
+    )  # fmt: skip
 
 
 def _build_kube(folder: Path) -> None:

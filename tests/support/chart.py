@@ -11,23 +11,40 @@ ROOT = Path(__file__).parents[2]
 RELEASE, NAMESPACE = "llamapool", "llamapool-system"
 
 
-def image_values() -> list[str]:
-    """Helm arguments that name the images of ``build/images.json`` (written by ``make images``)."""
+def image(name: str) -> str:
+    """Reference of an image of ``build/images.json`` (written by ``make images``)."""
     images = json.loads((ROOT / "build" / "images.json").read_text())
+    reference: str = images[name]["reference"]
+    return reference
+
+
+def image_values() -> list[str]:
+    """Helm arguments that name the images of this tree."""
     arguments: list[str] = []
-    for value, image in (("image", "operator"), ("serverImage", "llama-server")):
-        repository, _, tag = images[image]["reference"].rpartition(":")
+    for value, name in (("image", "operator"), ("serverImage", "llama-server")):
+        repository, _, tag = image(name).rpartition(":")
         arguments += ["--set", f"{value}.repository={repository}", "--set", f"{value}.tag={tag}"]
     return arguments
 
 
 def install(*arguments: str) -> str:
     """Install or upgrade the release, and wait until the operator is ready; what helm printed."""
+    return install_from(ROOT / "charts" / "llamapool", *arguments)
+
+
+def install_from(folder: Path, *arguments: str, wait: bool = True) -> str:
+    """Install or upgrade the release from a chart; what helm printed."""
     return run(
-        "helm", "upgrade", "--install", RELEASE, str(ROOT / "charts" / "llamapool"),
-        "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "3m",
+        "helm", "upgrade", "--install", RELEASE, str(folder),
+        "--namespace", NAMESPACE, "--create-namespace", *(["--wait", "--timeout", "3m"] if wait else []),
         *image_values(), *arguments,
     )  # fmt: skip
+
+
+def is_installed() -> bool:
+    """Whether there is a release, a failed one included."""
+    releases = json.loads(run("helm", "list", "--all", "--namespace", NAMESPACE, "--output", "json"))
+    return any(release["name"] == RELEASE for release in releases)
 
 
 def uninstall() -> str:
