@@ -18,6 +18,7 @@ GROUP = "llamapool.dev"
 VERSION = "v1alpha1"
 KIND = "HybridModel"
 PLURAL = "hybridmodels"
+TRIAL_ANNOTATION = f"{GROUP}/trial"
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 
 DEFAULT_SLOTS = 4

@@ -11,6 +11,7 @@ import typer
 import yaml
 
 from llamapool.api import KIND, parse_model
+from llamapool.console import commands
 from llamapool.domain.decide import decide
 from llamapool.domain.facts import Facts
 from llamapool.errors import InvalidFieldError, LlamapoolError
@@ -26,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(commands.app)
 
 
 class Output(StrEnum):

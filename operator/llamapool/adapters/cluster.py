@@ -59,12 +59,20 @@ class Cluster(Protocol):
 class KubernetesCluster:
     """The Cluster behind the credentials that kubectl, or a pod's service account, would use."""
 
-    def __init__(self, *, request_timeout_seconds: float) -> None:
+    def __init__(self, *, request_timeout_seconds: float, context: str | None = None) -> None:
         configuration = kubernetes.client.Configuration()
-        if "KUBERNETES_SERVICE_HOST" in os.environ:
-            kubernetes.config.load_incluster_config(client_configuration=configuration)
-        else:
-            kubernetes.config.load_kube_config(client_configuration=configuration)
+        self.namespace = "default"
+        """Of the kubeconfig's context."""
+        try:
+            if "KUBERNETES_SERVICE_HOST" in os.environ:
+                kubernetes.config.load_incluster_config(client_configuration=configuration)
+            else:
+                kubernetes.config.load_kube_config(client_configuration=configuration, context=context)
+                contexts, active = kubernetes.config.list_kube_config_contexts()
+                chosen = next((each for each in contexts if each["name"] == context), active)
+                self.namespace = chosen["context"].get("namespace") or "default"
+        except kubernetes.config.ConfigException as error:
+            raise ClusterError(0, "Unreachable", f"no credentials for a cluster: {error}") from error
         self._client = kubernetes.client.ApiClient(configuration)
         self._timeout_seconds = request_timeout_seconds
 
@@ -104,6 +112,15 @@ class KubernetesCluster:
         path = _path(kind, namespace, name)
         self._request("PATCH", path, query=query, body=body, content_type=_MERGE)
 
+    def pod_page(self, namespace: str, name: str, port: int, page: str) -> str:
+        """Return what a pod answers to a GET, asked through the API server.
+
+        Raises:
+            ClusterError: no answer, or another than success.
+        """
+        path = f"{_path('Pod', namespace, name)}:{port}/proxy/{page}"
+        return self._send("GET", path).decode(errors="replace")
+
     def _apply(self, manifest: Mapping[str, Any], *, subresource: str) -> Manifest:
         metadata = manifest["metadata"]
         return self._request(
@@ -124,8 +141,26 @@ class KubernetesCluster:
         body: Mapping[str, Any] | None = None,
         content_type: str | None = None,
     ) -> Manifest:
+        """Send one request and return the object that it is answered with."""
+        text = self._send(method, path, query=query, body=body, content_type=content_type, accept=_JSON)
+        try:
+            answer: Manifest = json.loads(text)
+        except ValueError as error:
+            raise ClusterError(200, "Malformed", f"{method} {path}: not JSON: {text[:200]!r}") from error
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str | None = None,
+        accept: str = "*/*",
+    ) -> bytes:
         """Send one request; the client's typed calls would force every object through its models."""
-        headers = {"Accept": _JSON}
+        headers = {"Accept": accept}
         if content_type is not None:
             headers["Content-Type"] = content_type
         request = self._client.param_serialize(
@@ -138,18 +173,12 @@ class KubernetesCluster:
         )
         try:
             response = self._client.call_api(*request, _request_timeout=self._timeout_seconds)
-            text = response.read()
+            text: bytes = response.read()
         except (urllib3.exceptions.HTTPError, kubernetes.client.ApiException) as error:
             raise ClusterError(0, "Unreachable", f"{method} {path}: no answer: {error}") from error
         if response.status >= 300:  # noqa: PLR2004 - HTTP
             raise _error_of(response.status, text, f"{method} {path}")
-        try:
-            answer: Manifest = json.loads(text)
-        except ValueError as error:
-            raise ClusterError(
-                response.status, "Malformed", f"{method} {path}: not JSON: {text[:200]!r}"
-            ) from error
-        return answer
+        return text
 
 
 def _path(kind: str, namespace: str | None, name: str | None = None) -> str:

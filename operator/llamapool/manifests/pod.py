@@ -20,7 +20,8 @@ STARTUP_PERIOD_SECONDS = 2
 STARTUP_SECONDS = 3600
 """A model is read from storage before its server answers; loading for up to an hour is not a failure."""
 ENDPOINT_REMOVAL_SECONDS = 5
-TERMINATION_GRACE_SECONDS = 60
+TERMINATION_GRACE_SECONDS = 300
+"""On SIGTERM the server answers what is running and then ends; that long a request may take."""
 
 
 def pod_template(model: HybridModel, server_image: str) -> Manifest:

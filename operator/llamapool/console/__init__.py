@@ -1,0 +1,1 @@
+"""What people see of their models in a terminal, as `llamapool` or as a plugin of kubectl."""
