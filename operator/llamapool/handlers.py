@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import kopf
@@ -25,6 +26,9 @@ from llamapool.errors import ClusterError, NotFoundError
 from llamapool.leadership import Leadership
 from llamapool.loop import Loop
 from llamapool.manifests.common import MODEL_LABEL
+from llamapool.page.history import TtftHistory
+from llamapool.page.render import Frame
+from llamapool.page.routes import StatusPage
 from llamapool.reconcile import Reconciler
 from llamapool.settings import Settings
 from llamapool.watch import WatchCheck
@@ -32,6 +36,7 @@ from llamapool.watch import WatchCheck
 _LOG = logging.getLogger(__name__)
 _SCRAPE_THREADS = 32
 _WATCH_CHECK_SECONDS = 30.0
+_HISTORY_SECONDS = 60.0
 _WATCH_SECONDS = 300
 _LEASE_TIMEOUT_SECONDS = 3.0
 """An attempt is two requests; both must fail well before the renewal deadline."""
@@ -108,6 +113,7 @@ class _Process:
     reconciler: Reconciler
     leadership: Leadership | None
     watch: WatchCheck = field(default_factory=WatchCheck)
+    history: TtftHistory = field(default_factory=TtftHistory)
     loop: Loop = field(init=False)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -165,9 +171,9 @@ class _Process:
 
         @kopf.index(*model, id="models", registry=registry)
         async def models(
-            namespace: str | None, name: str | None, meta: kopf.Meta, **_: Any
-        ) -> dict[tuple[str | None, str | None], str]:
-            return {(namespace, name): meta["resourceVersion"]}
+            namespace: str | None, name: str | None, body: kopf.Body, **_: Any
+        ) -> dict[tuple[str | None, str | None], dict[str, Any]]:
+            return {(namespace, name): dict(body)}
 
         @kopf.on.event(*model, registry=registry)
         async def model_changed(namespace: str | None, name: str | None, **_: Any) -> None:
@@ -189,9 +195,23 @@ class _Process:
         self.tasks.append(asyncio.create_task(self._check_watch(models)))
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, port=self.settings.ports.health).start()
+        await _listen(application, self.settings.ports.health)
+        if self.settings.ports.status is not None:
+            self.tasks.append(asyncio.create_task(self._keep_history(models)))
+            page = StatusPage(lambda: _bodies(models), self.history, self._frame)
+            await _listen(page.application(), self.settings.ports.status)
+
+    async def _keep_history(self, models: Mapping[ModelKey, Any]) -> None:
+        """Note every model's time to first token once a minute for as long as the process runs."""
+        while True:
+            statuses = {key: body.get("status") or {} for key, body in _bodies(models).items()}
+            self.history.sample(statuses, now=time.time())
+            await asyncio.sleep(_HISTORY_SECONDS)
+
+    def _frame(self, now: datetime) -> Frame:
+        trouble = "the watch of HybridModels has stopped to follow the API server" if self.watch.stale else ""
+        replica = self.settings.election.identity
+        return Frame(now=now, replica=replica, leads=self._leads(), trouble=trouble)
 
     async def _look(self, key: ModelKey) -> bool:
         return await asyncio.to_thread(self.reconciler.look, key)
@@ -216,7 +236,7 @@ class _Process:
         self.metrics.watch_confirmed.set(time.time())  # it has just begun
         while True:
             await asyncio.sleep(_WATCH_CHECK_SECONDS)
-            indexed = {key: str(version) for key in list(models) for version in models[key]}
+            indexed = {key: body["metadata"]["resourceVersion"] for key, body in _bodies(models).items()}
             try:
                 served = await asyncio.to_thread(self._served)
             except ClusterError as error:
@@ -245,3 +265,14 @@ class _Process:
         if any(task.done() and not task.cancelled() and task.exception() for task in self.tasks):
             return web.Response(status=503, text="a task of the operator has failed\n")
         return web.Response(text="ok\n")
+
+
+def _bodies(models: Mapping[ModelKey, Any]) -> dict[ModelKey, Mapping[str, Any]]:
+    """Return the models of the index, which keeps a collection for each key."""
+    return {key: body for key in list(models) for body in models[key]}
+
+
+async def _listen(application: web.Application, port: int) -> None:
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, port=port).start()

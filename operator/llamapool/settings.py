@@ -32,6 +32,9 @@ class PortSettings:
     health: int = 8081
     """Liveness, at /healthz (LLAMAPOOL_HEALTH_PORT)."""
 
+    status: int | None = None
+    """The status page (LLAMAPOOL_STATUS_PORT); None: there is none."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
@@ -118,6 +121,9 @@ class Settings:
             ports=PortSettings(
                 metrics=_port(environment, "LLAMAPOOL_METRICS_PORT", PortSettings.metrics),
                 health=_port(environment, "LLAMAPOOL_HEALTH_PORT", PortSettings.health),
+                status=_port(environment, "LLAMAPOOL_STATUS_PORT", 0)
+                if environment.get("LLAMAPOOL_STATUS_PORT")
+                else None,
             ),
             election=_election(environment),
         )
