@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from llamapool.domain.conditions import PoolMode
+from llamapool.domain.conditions import PoolMode, TuningMode
 from llamapool.domain.memory import PoolPolicy
 from llamapool.domain.owned import refusal_of_argument, refusal_of_environment
 from llamapool.domain.quantity import parse_size
+from llamapool.domain.tuning import TrialPolicy, Tuning
 from llamapool.errors import InvalidFieldError, UnsupportedFieldError
 from llamapool.fields import Fields
 
@@ -95,6 +96,7 @@ class HybridModel:
         paused: the operator looks and tells, and changes nothing (annotation `llamapool.dev/paused: "true"`).
         pool: what is asked of the pool.
         idle_trim_seconds: idle time after which the pool is given back; 0: never.
+        tuning: what may be changed while it is served.
         shape: identifies model and flags, for figures that are learned of them.
     """
 
@@ -114,6 +116,7 @@ class HybridModel:
     paused: bool
     pool: PoolPolicy
     idle_trim_seconds: int
+    tuning: Tuning
     shape: str
 
 
@@ -149,6 +152,7 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         paused=_paused(metadata.child("annotations")),
         pool=_pool_policy(pool, slots),
         idle_trim_seconds=DEFAULT_IDLE_TRIM_SECONDS if idle_trim_seconds is None else idle_trim_seconds,
+        tuning=_tuning(spec.child("tuning")),
         shape=_digest([model.values, server.values]),
     )
 
@@ -243,6 +247,33 @@ def _pool_policy(pool: Fields, slots: int) -> PoolPolicy:
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 < percent <= 100:  # noqa: PLR2004 - percent
         raise InvalidFieldError(pool.at("limitPercent"), percent, "must be above 0 and at most 100")
     return PoolPolicy(mode=mode, cap_bytes=cap_bytes, limit_percent=Fraction(str(percent)), slots=slots)
+
+
+def _tuning(tuning: Fields) -> Tuning:
+    modes = tuple(TuningMode)
+    trial, default = tuning.child("trial"), Tuning()
+    regression_percent = _positive(tuning, "regressionPercent")
+    return Tuning(
+        memory=TuningMode(tuning.choice("memory", modes, default=default.memory)),
+        ttft=TuningMode(tuning.choice("ttft", modes, default=default.ttft)),
+        cooldown_seconds=tuning.whole("cooldownSeconds", least=0, default=default.cooldown_seconds),
+        target_p90_seconds=_positive(tuning, "targetP90Seconds"),
+        regression_percent=default.regression_percent if regression_percent is None else regression_percent,
+        trial=TrialPolicy(
+            legs=trial.whole("legs", least=7, default=default.trial.legs),
+            leg_seconds=trial.whole("legSeconds", least=10, default=default.trial.leg_seconds),
+            min_requests=trial.whole("minRequests", least=1, default=default.trial.min_requests),
+        ),
+    )
+
+
+def _positive(fields: Fields, name: str) -> float | None:
+    value = fields.raw(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InvalidFieldError(fields.at(name), value, "must be a number above 0")
+    return float(value)
 
 
 def _optional_size(fields: Fields, name: str) -> int | None:

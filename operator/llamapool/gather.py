@@ -10,7 +10,6 @@ from llamapool.adapters.scrape import Scraper
 from llamapool.api import HybridModel
 from llamapool.domain.facts import Facts, Pod, ScrapeFailure, ServerSample, Workload
 from llamapool.domain.limits import Limits, Record
-from llamapool.domain.quantity import parse_size
 from llamapool.errors import LimitsFileError, ScrapeError
 from llamapool.manifests.common import (
     GENERATION_ANNOTATION,
@@ -21,6 +20,7 @@ from llamapool.manifests.common import (
     SERVER_CONTAINER,
     limits_name,
 )
+from llamapool.terminations import ends_of, memory_limit, resize_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +77,9 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
             record=record,
             workload=None if deployment is None else read_workload(deployment),
             pods=tuple(read_pod(pod, sample) for pod, sample in zip(living, samples, strict=True)),
+            ends=tuple(end for pod in pods for end in ends_of(pod)),
+            pod_uids=frozenset(pod["metadata"]["uid"] for pod in pods),
+            tuning=model.tuning,
         ),
         unreadable=unreadable,
     )
@@ -120,18 +123,19 @@ def read_pod(pod: Manifest, sample: ServerSample | ScrapeFailure | None) -> Pod:
     """
     container = _server_status(pod)
     resources = container.get("resources")
-    limit = ((resources or {}).get("limits") or {}).get("memory")
     return Pod(
         name=pod["metadata"]["name"],
         uid=pod["metadata"]["uid"],
         running=_runs(container),
         ready=_runs(container) and bool(container.get("ready")),
         limit_reported=_runs(container) and resources is not None,
-        limit_bytes=None if limit is None else parse_size(limit, field="status.containerStatuses.resources"),
+        limit_bytes=memory_limit(resources or {}),
         restarts=container.get("restartCount", 0),
         nudged_generation=(pod["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION),
         trouble=_trouble(pod, container),
         sample=sample,
+        container_id=str(container.get("containerID") or "") if _runs(container) else "",
+        resize=resize_of(pod),
     )
 
 

@@ -21,6 +21,7 @@ from llamapool.domain.decide import Decision, decide
 from llamapool.domain.facts import Facts, ScrapeFailure, ServerSample
 from llamapool.domain.histogram import Histogram, HistogramWindow
 from llamapool.domain.judge import judge, unusable
+from llamapool.domain.observation import Observation
 from llamapool.errors import (
     ClusterError,
     ConflictError,
@@ -54,6 +55,7 @@ class _Memory:
     """What is kept of a model between two looks; nothing that a restart may not lose."""
 
     ttft: HistogramWindow
+    observation: Observation = field(default_factory=Observation)
     status_written_at: datetime = _NEVER
     limits_written_at: datetime = _NEVER
 
@@ -125,10 +127,12 @@ class Reconciler:
         key, memory = (model.namespace, model.name), self._memory_of((model.namespace, model.name))
         observed = gather(model, self.cluster, self.scraper, self.executor)
         _require_ours(model, observed)
-        facts = observed.facts
+        facts = memory.observation.take(observed.facts, now=now.timestamp())
         decision = decide(facts, now=_text(now))
         if model.paused:
             decision = _as_written(facts, decision)
+        if model.paused:
+            decision = decision.put_off(facts)
         conditions = judge(facts, decision)
         ttft = self._observe_ttft(memory, facts, now)
 
@@ -161,6 +165,7 @@ class Reconciler:
             ttft=ttft,
             update_pending=update_pending,
         )
+        self.metrics.show_kills(key, decision.record.kills)
         return _acknowledged(facts, decision) or now - memory.limits_written_at > _ACKNOWLEDGEMENT
 
     def _write_limits(
@@ -180,17 +185,13 @@ class Reconciler:
             return
         memory.limits_written_at = now
         before = () if observed.facts.record is None else observed.facts.record.decisions
-        for entry in [entry for entry in decision.record.decisions[:1] if entry not in before]:
-            self.metrics.decisions.labels(model.namespace, model.name, entry.reason).inc()
-            _LOG.info(
-                "%s/%s: %s %s: %s -> %s",
-                model.namespace,
-                model.name,
-                entry.reason,
-                entry.id,
-                dict(entry.before),
-                dict(entry.after),
-            )
+        counted = {entry.id: entry.count for entry in before}
+        for entry in reversed(decision.record.decisions):
+            more = entry.count - counted.get(entry.id, 0)
+            if more > 0:
+                self.metrics.decisions.labels(model.namespace, model.name, entry.reason).inc(more)
+                key = f"{model.namespace}/{model.name}"
+                _LOG.info("%s: %s %s (%s): %s", key, entry.reason, entry.id, entry.outcome, entry.message)
 
     def _keep(self, wanted: Manifest, live: Manifest | None) -> None:
         """Apply an object if the live one lacks or contradicts anything that is wanted."""
@@ -209,7 +210,10 @@ class Reconciler:
         """
         generation = decision.limits.generation
         for pod in facts.pods:
-            behind = isinstance(pod.sample, ServerSample) and pod.sample.limits_generation != generation
+            if isinstance(pod.sample, ServerSample):
+                behind = pod.sample.limits_generation != generation
+            else:
+                behind = pod.restarts > 0  # it is about to come back, and should find the limits that hold
             if not behind or pod.nudged_generation == str(generation):
                 continue
             try:

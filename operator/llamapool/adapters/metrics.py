@@ -4,12 +4,13 @@ import threading
 from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from llamapool.domain.conditions import Condition, ConditionStatus, DecisionReason
 from llamapool.domain.histogram import Histogram as ObservedHistogram
 from llamapool.domain.memory import MemoryPlan
+from llamapool.domain.oom import Cause, Phase
 
 ModelKey = tuple[str, str]
 """Namespace and name of a model."""
@@ -109,6 +110,10 @@ class Metrics:
         known = {name: float(figure) for name, figure in figures.items() if figure is not None}
         self._models.show(key, known, quantiles, conditions)
 
+    def show_kills(self, key: ModelKey, kills: Mapping[str, int]) -> None:
+        """Take in how many ends of containers the model's record counts, by cause and phase."""
+        self._models.show_kills(key, kills)
+
     def show_conditions(self, key: ModelKey, conditions: tuple[Condition, ...]) -> None:
         """Take in a look that found a spec that cannot be used: no figure of an earlier look stays."""
         self._models.show(key, {}, {}, conditions)
@@ -129,6 +134,7 @@ class _ModelCollector(Collector):
         self._figures: dict[ModelKey, Mapping[str, float]] = {}
         self._quantiles: dict[ModelKey, Mapping[float, float]] = {}
         self._conditions: dict[ModelKey, tuple[Condition, ...]] = {}
+        self._kills: dict[ModelKey, Mapping[str, int]] = {}
 
     def show(
         self,
@@ -141,15 +147,19 @@ class _ModelCollector(Collector):
             self._figures[key], self._quantiles[key] = figures, quantiles
             self._conditions[key] = conditions
 
+    def show_kills(self, key: ModelKey, kills: Mapping[str, int]) -> None:
+        with self._lock:
+            self._kills[key] = kills
+
     def forget(self, key: ModelKey) -> None:
         with self._lock:
-            for values in (self._figures, self._quantiles, self._conditions):
+            for values in (self._figures, self._quantiles, self._conditions, self._kills):
                 values.pop(key, None)
 
     def collect(self) -> Iterator[Metric]:
         with self._lock:
             figures, quantiles = dict(self._figures), dict(self._quantiles)
-            conditions = dict(self._conditions)
+            conditions, kills = dict(self._conditions), dict(self._kills)
         for name, help_text in _GAUGES.items():
             family = GaugeMetricFamily(name, help_text, labels=_LABELS)
             for key, values in figures.items():
@@ -182,3 +192,18 @@ class _ModelCollector(Collector):
                 reason.add_metric((*key, one.type.value, one.status.value, one.reason.value), 1.0)
         yield condition
         yield reason
+        yield _kill_counter(kills)
+
+
+def _kill_counter(kills: Mapping[ModelKey, Mapping[str, int]]) -> CounterMetricFamily:
+    ended = CounterMetricFamily(
+        "llamapool_oom",
+        "Ends of containers that were not asked for, each counted once, over restarts of the operator.",
+        labels=(*_LABELS, "cause", "phase"),
+    )
+    for key, totals in kills.items():
+        for cause in Cause:
+            for phase in Phase:
+                # From 0 on, so that the first increase is seen as one.
+                ended.add_metric((*key, cause, phase), totals.get(f"{cause}/{phase}", 0))
+    return ended

@@ -10,7 +10,7 @@ from llamapool.domain.facts import ServerSample
 from llamapool.domain.histogram import Histogram
 from llamapool.errors import ScrapeError
 
-_TTFT = "llamapool_time_to_first_token_seconds"
+_HISTOGRAMS = ("time_to_first_token_seconds", "checkpoint_seconds", "prompt_tokens")
 _LARGEST_PAGE_BYTES = 4 << 20
 
 
@@ -61,12 +61,12 @@ def parse_sample(text: str) -> ServerSample:
         ScrapeError: it is not Prometheus' text format (Malformed).
     """
     figures: dict[str, float] = {}
-    buckets: dict[float, float] = {}
+    buckets: dict[str, dict[float, float]] = {f"llamapool_{name}_bucket": {} for name in _HISTOGRAMS}
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                if sample.name == f"{_TTFT}_bucket":
-                    buckets[float(sample.labels["le"])] = sample.value
+                if sample.name in buckets:
+                    buckets[sample.name][float(sample.labels["le"])] = sample.value
                 elif not sample.labels and math.isfinite(sample.value):
                     figures[sample.name] = sample.value
     except (ValueError, KeyError) as error:
@@ -76,6 +76,9 @@ def parse_sample(text: str) -> ServerSample:
         figure = figures.get(f"llamapool_{name}")
         return None if figure is None else int(figure)
 
+    def histogram(name: str) -> Histogram | None:
+        return _histogram(buckets[f"llamapool_{name}_bucket"], figures.get(f"llamapool_{name}_sum"))
+
     return ServerSample(
         limits_generation=whole("limits_generation"),
         pool_cap_bytes=whole("pool_cap_bytes"),
@@ -83,18 +86,23 @@ def parse_sample(text: str) -> ServerSample:
         pool_held_buffers=whole("pool_held_buffers"),
         pool_hits=whole("pool_hits_total"),
         pool_misses=whole("pool_misses_total"),
+        pool_declines=whole("pool_declines_total"),
         checkpoint_bytes=whole("checkpoint_bytes"),
         state_bytes=whole("state_bytes"),
         state_budget_bytes=whole("state_budget_bytes"),
         base_bytes=whole("memory_base_bytes"),
         cgroup_limit_bytes=whole("cgroup_limit_bytes"),
         cgroup_unreclaimable_bytes=whole("cgroup_unreclaimable_bytes"),
-        time_to_first_token=_histogram(buckets),
+        cgroup_oom_kills=whole("cgroup_oom_kills_total"),
+        time_to_first_token=histogram("time_to_first_token_seconds"),
+        checkpoint_time=histogram("checkpoint_seconds"),
+        prompt_tokens=histogram("prompt_tokens"),
     )
 
 
-def _histogram(buckets: dict[float, float]) -> Histogram | None:
+def _histogram(buckets: dict[float, float], total: float | None) -> Histogram | None:
+    """Return the histogram; None where it is absent, lacks its last bucket, or counts NaN."""
     bounds = tuple(sorted(buckets))
-    if not bounds or bounds[-1] != math.inf:
+    if not bounds or bounds[-1] != math.inf or not all(math.isfinite(count) for count in buckets.values()):
         return None
-    return Histogram(bounds, tuple(buckets[bound] for bound in bounds))
+    return Histogram(bounds, tuple(buckets[bound] for bound in bounds), total)

@@ -14,6 +14,14 @@ class PoolMode(StrEnum):
     OFF = "Off"
 
 
+class TuningMode(StrEnum):
+    """Whether a trouble is acted on (`spec.tuning.memory`, `spec.tuning.ttft`)."""
+
+    AUTO = "Auto"
+    RECOMMEND = "Recommend"
+    OFF = "Off"
+
+
 class ConditionType(StrEnum):
     """The conditions of a HybridModel."""
 
@@ -21,6 +29,8 @@ class ConditionType(StrEnum):
     MEMORY_FITS = "MemoryFits"
     LIMITS_APPLIED = "LimitsApplied"
     POOL_ACTIVE = "PoolActive"
+    TTFT_HEALTHY = "TTFTHealthy"
+    DEGRADED = "Degraded"
 
 
 class ConditionStatus(StrEnum):
@@ -42,6 +52,7 @@ class Reason(StrEnum):
     SPEC_INVALID = "SpecInvalid"
     MODEL_SOURCE_UNSUPPORTED = "ModelSourceUnsupported"
     FIELD_UNSUPPORTED = "FieldUnsupported"
+    OOM_LOOPING = "OOMLooping"
     NAME_TAKEN = "NameTaken"
     CLUSTER_REFUSED = "ClusterRefused"
     # MemoryFits
@@ -59,6 +70,21 @@ class Reason(StrEnum):
     POOL_CAPPED = "PoolCapped"
     POOL_OFF = "PoolOff"
     NO_BUFFER_FITS = "NoBufferFits"
+    TURNED_OFF_AFTER_OOM = "TurnedOffAfterOOM"
+    TURNED_OFF_AFTER_TRIAL = "TurnedOffAfterTrial"
+    TRIAL_RUNNING = "TrialRunning"
+    # TTFTHealthy
+    WITHIN_TARGET = "WithinTarget"
+    WITHIN_BASELINE = "WithinBaseline"
+    ABOVE_TARGET = "AboveTarget"
+    ABOVE_BASELINE = "AboveBaseline"
+    NO_TRAFFIC = "NoTraffic"
+    BASELINE_NOT_MEASURED = "BaselineNotMeasured"
+    # Degraded
+    SOUND = "Sound"
+    NO_STEP_LEFT = "NoStepLeft"
+    MEMORY_OUTSIDE_STATE = "MemoryOutsideState"
+    RESIZE_REFUSED = "ResizeRefused"
     # several
     NO_PODS = "NoPods"
     METRICS_UNAVAILABLE = "MetricsUnavailable"
@@ -66,9 +92,50 @@ class Reason(StrEnum):
 
 
 class DecisionReason(StrEnum):
-    """Why limits were changed; also the reasons of Events."""
+    """What was decided; also the reasons of Events."""
 
+    # limits changed
     POOL_CAP_CHANGED = "PoolCapChanged"
+    STATE_BUDGET_CHANGED = "StateBudgetChanged"
+    POOL_HALVED = "PoolHalved"
+    POOL_TURNED_OFF = "PoolTurnedOff"
+    STATE_BUDGET_LOWERED = "StateBudgetLowered"
+    POOL_RETRIED = "PoolRetried"
+    POOL_RESTORED = "PoolRestored"
+    STATE_BUDGET_RAISED = "StateBudgetRaised"
+    TROUBLE_PASSED = "TroublePassed"
+    TUNING_RESET = "TuningReset"
+    # a kill for memory that changed nothing
+    NO_STEP_LEFT = "NoStepLeft"
+    MEMORY_OUTSIDE_STATE = "MemoryOutsideState"
+    COOLING_DOWN = "CoolingDown"
+    UNDER_EARLIER_LIMITS = "UnderEarlierLimits"
+    NOT_EXPLAINED = "NotExplained"
+    # an end that is none of the pool's or the state's
+    LOADING_OOM = "LoadingOOM"
+    INIT_OOM = "InitOOM"
+    EVICTED = "Evicted"
+    NODE_OOM = "NodeOOM"
+    PROBE_KILLED = "ProbeKilled"
+    DEVICE_OOM = "DeviceOOM"
+    KILLED = "Killed"
+    CRASHED = "Crashed"
+    # time to first token
+    TTFT_BREACHED = "TTFTBreached"
+    TRIAL_STARTED = "TrialStarted"
+    TRIAL_REFUSED = "TrialRefused"
+    TRIAL_ABORTED = "TrialAborted"
+    TRIAL_INCONCLUSIVE = "TrialInconclusive"
+    TRIAL_POOL_HELPS = "TrialPoolHelps"
+    TRIAL_POOL_HARMS = "TrialPoolHarms"
+
+
+class Outcome(StrEnum):
+    """What became of a decision."""
+
+    APPLIED = "Applied"
+    RECOMMENDED = "Recommended"
+    NOTHING_CHANGED = "NothingChanged"
 
 
 @dataclass(frozen=True, kw_only=True)

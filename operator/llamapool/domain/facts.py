@@ -1,10 +1,14 @@
 """What is known about a model when its limits are decided: values from the cluster and from its servers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from llamapool.domain.black_box import BlackBox
 from llamapool.domain.histogram import Histogram
 from llamapool.domain.limits import Limits, Record
 from llamapool.domain.memory import PoolPolicy
+from llamapool.domain.oom import Termination
+from llamapool.domain.policy import Calm, Rise
+from llamapool.domain.tuning import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,14 +20,17 @@ class ServerSample:
         pool_cap_bytes: cap that is in effect.
         pool_held_bytes: bytes mapped by pooled buffers.
         pool_held_buffers: number of pooled buffers.
-        pool_hits, pool_misses: since its start.
+        pool_hits, pool_misses, pool_declines: since its start.
         checkpoint_bytes: size of the data of one checkpoint.
         state_bytes: bytes mapped by all sequence state.
         state_budget_bytes: its own bound on that.
         base_bytes: what it needs beside state.
         cgroup_limit_bytes: its effective memory limit as it sees it.
         cgroup_unreclaimable_bytes: memory that the kernel cannot take back.
+        cgroup_oom_kills: processes of its cgroup killed for memory.
         time_to_first_token: seconds, cumulative since its start.
+        checkpoint_time: seconds to make a checkpoint, cumulative since its start.
+        prompt_tokens: tokens per prompt, cumulative since its start.
     """
 
     limits_generation: int | None = None
@@ -32,13 +39,33 @@ class ServerSample:
     pool_held_buffers: int | None = None
     pool_hits: int | None = None
     pool_misses: int | None = None
+    pool_declines: int | None = None
     checkpoint_bytes: int | None = None
     state_bytes: int | None = None
     state_budget_bytes: int | None = None
     base_bytes: int | None = None
     cgroup_limit_bytes: int | None = None
     cgroup_unreclaimable_bytes: int | None = None
+    cgroup_oom_kills: int | None = None
     time_to_first_token: Histogram | None = None
+    checkpoint_time: Histogram | None = None
+    prompt_tokens: Histogram | None = None
+
+    def accounting(self, *, at_seconds: float) -> BlackBox:
+        """Return the same figures as the server's black box has them, for decisions while it lives."""
+        return BlackBox(
+            at_seconds=int(at_seconds),
+            phase="ready",
+            limit_bytes=self.cgroup_limit_bytes,
+            unreclaimable_bytes=self.cgroup_unreclaimable_bytes,
+            base_bytes=self.base_bytes,
+            state_bytes=self.state_bytes or 0,
+            budget_bytes=self.state_budget_bytes,
+            pool_held_bytes=self.pool_held_bytes or 0,
+            cap_bytes=self.pool_cap_bytes,
+            generation=self.limits_generation,
+            oom_kills=self.cgroup_oom_kills,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +78,21 @@ class ScrapeFailure:
     """
 
     reason: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resize:
+    """A change of the memory limit in place that was asked for and is not in effect.
+
+    Attributes:
+        limit_bytes: the limit asked for; None: none.
+        refused: the kubelet will not do it.
+        message: its words; empty while it says nothing.
+    """
+
+    limit_bytes: int | None
+    refused: bool
     message: str
 
 
@@ -68,6 +110,8 @@ class Pod:
         nudged_generation: the pod's annotation `llamapool.dev/limits-generation`.
         trouble: why it does not run, as the kubelet or the scheduler puts it.
         sample: its server's metrics, or why there are none; None: not asked, since it does not run.
+        container_id: of the running server's container; empty where none runs.
+        resize: a resize in place that the kubelet has not carried out.
     """
 
     name: str
@@ -80,6 +124,18 @@ class Pod:
     nudged_generation: str | None
     trouble: str | None
     sample: ServerSample | ScrapeFailure | None
+    container_id: str = ""
+    resize: Resize | None = None
+
+    @property
+    def planned_limit_bytes(self) -> int | None:
+        """The limit to plan with: what the kubelet has set, or the smaller one that it is about to set.
+
+        A shrink is trimmed for first, or the kubelet would refuse it; a larger limit counts once it is there.
+        """
+        if self.resize is None or self.resize.refused or self.resize.limit_bytes is None:
+            return self.limit_bytes
+        return min(self.resize.limit_bytes, self.limit_bytes or self.resize.limit_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +165,11 @@ class Facts:
         record: record.json as it is in the cluster; None: absent or unreadable.
         workload: the Deployment; None: not made yet.
         pods: in the order of their names.
+        ends: containers that ended, of all pods, those that are being deleted included.
+        pod_uids: of all these pods.
+        tuning: what may be changed.
+        rises: how the memory of pods moves, where enough was seen of it.
+        calm: how much memory is to spare; None: not known of every ready pod.
     """
 
     model_uid: str
@@ -118,6 +179,21 @@ class Facts:
     record: Record | None
     workload: Workload | None
     pods: tuple[Pod, ...]
+    ends: tuple[Termination, ...] = ()
+    pod_uids: frozenset[str] = frozenset()
+    tuning: Tuning = field(default_factory=Tuning)
+    rises: tuple[Rise, ...] = ()
+    calm: Calm | None = None
+
+    @property
+    def shrinking(self) -> bool:
+        """Whether a smaller limit is asked for and not in effect yet: the state has to give way first."""
+        return any(
+            pod.planned_limit_bytes is not None
+            and (pod.limit_bytes is None or pod.planned_limit_bytes < pod.limit_bytes)
+            for pod in self.sized_pods
+            if pod.limit_reported
+        )
 
     @property
     def ready_pods(self) -> tuple[Pod, ...]:

@@ -13,15 +13,22 @@ class Histogram:
     Attributes:
         upper_bounds: ascending, in the histogram's unit, the last one infinite.
         cumulative_counts: observations at or below each bound; as many as there are bounds.
+        total: sum of all observations; None: not known.
     """
 
     upper_bounds: tuple[float, ...]
     cumulative_counts: tuple[float, ...]
+    total: float | None = None
 
     @property
     def count(self) -> float:
         """Number of observations."""
         return self.cumulative_counts[-1] if self.cumulative_counts else 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the observations; None where there is none, or their sum is not known."""
+        return None if self.total is None or not self.count else self.total / self.count
 
     def plus(self, other: Self) -> "Histogram":
         """Return the sum of two histograms with the same bounds.
@@ -31,7 +38,8 @@ class Histogram:
         """
         pairs = zip(self.cumulative_counts, other.cumulative_counts, strict=True)
         self._require_bounds_of(other)
-        return Histogram(self.upper_bounds, tuple(mine + its for mine, its in pairs))
+        total = None if self.total is None or other.total is None else self.total + other.total
+        return Histogram(self.upper_bounds, tuple(mine + its for mine, its in pairs), total)
 
     def since(self, earlier: Self) -> "Histogram":
         """Return what was observed after `earlier`; all of it where a counter went back (a restart).
@@ -43,7 +51,8 @@ class Histogram:
         pairs = list(zip(self.cumulative_counts, earlier.cumulative_counts, strict=True))
         if any(now < before for now, before in pairs):
             return self
-        return Histogram(self.upper_bounds, tuple(now - before for now, before in pairs))
+        total = None if self.total is None or earlier.total is None else max(0.0, self.total - earlier.total)
+        return Histogram(self.upper_bounds, tuple(now - before for now, before in pairs), total)
 
     def quantile(self, share: float) -> "Quantile | None":
         """Return the quantile, interpolated linearly within its bucket; None without observations.

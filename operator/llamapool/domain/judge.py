@@ -5,8 +5,10 @@ from collections.abc import Callable
 from llamapool.domain.conditions import Condition, ConditionStatus, ConditionType, PoolMode, Reason
 from llamapool.domain.decide import Decision
 from llamapool.domain.facts import Facts, ServerSample
+from llamapool.domain.ladder import Pool
 from llamapool.domain.memory import fit_of
 from llamapool.domain.quantity import format_bytes
+from llamapool.domain.trouble import degraded
 
 Check = Callable[[Facts, Decision], Condition]
 Verdict = tuple[ConditionStatus, Reason, str]
@@ -24,7 +26,7 @@ def unusable(reason: Reason, message: str) -> tuple[Condition, ...]:
     return (Condition(type=ConditionType.READY, status=FALSE, reason=reason, message=message),)
 
 
-def _ready(facts: Facts, _decision: Decision) -> Condition:
+def _ready(facts: Facts, decision: Decision) -> Condition:
     def ready(status: ConditionStatus, reason: Reason, message: str) -> Condition:
         return Condition(type=ConditionType.READY, status=status, reason=reason, message=message)
 
@@ -32,6 +34,9 @@ def _ready(facts: Facts, _decision: Decision) -> Condition:
     count = len(facts.ready_pods)
     if wanted == 0:
         return ready(FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0")
+    if decision.looping:
+        message = f"{decision.looping} kills for memory within ten minutes: see condition Degraded"
+        return ready(FALSE, Reason.OOM_LOOPING, message)
     if count:
         return ready(TRUE, Reason.SERVING, f"{min(count, wanted)} of {wanted} replicas answer requests")
     troubles = [f"pod {pod.name}: {pod.trouble}" for pod in facts.pods if pod.trouble is not None]
@@ -123,6 +128,15 @@ def _pool_turned_off(facts: Facts, decision: Decision) -> Verdict | None:
         return None
     if facts.policy.mode is not PoolMode.AUTO:
         return FALSE, Reason.POOL_OFF, "spec.pool turns it off: no buffer is kept for reuse"
+    ladder = decision.record.ladder
+    if ladder.pool is Pool.OFF and ladder.harmful:
+        return FALSE, Reason.TURNED_OFF_AFTER_TRIAL, "a trial showed that it harms; it is tried again later"
+    if ladder.pool is not Pool.FULL:
+        return (
+            FALSE,
+            Reason.TURNED_OFF_AFTER_OOM,
+            "turned off after kills for memory; it is tried again later",
+        )
     room = f"the plan has no room for one buffer of {decision.plan.buffer_bytes} bytes"
     return FALSE, Reason.NO_BUFFER_FITS, room
 
@@ -159,4 +173,4 @@ def _unknown_figure(facts: Facts, name: str) -> tuple[Reason, str] | None:
     return None
 
 
-_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active)
+_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active, degraded)

@@ -5,12 +5,17 @@ Both live in one ConfigMap, so that a limit and the reason for it are written in
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from llamapool.domain import values as read
+from llamapool.domain.conditions import Outcome
+from llamapool.domain.handled import HandledKill
+from llamapool.domain.ladder import Ladder
 from llamapool.errors import LimitsFileError
 
 DECISIONS_KEPT = 20
+_REPEATS_SECONDS = 3600
 
 Figure = int | str | None
 """One figure of a decision's evidence."""
@@ -50,18 +55,18 @@ class Limits:
         Raises:
             LimitsFileError: it is not an object, or a field is missing or of another kind; names the field.
         """
-        values = _load(text, "limits.json")
+        values = read.load(text, "limits.json")
         return cls(
-            generation=_whole(values, "generation"),
-            decision=_text(values, "decision"),
-            pool_cap_bytes=_optional_whole(values, "poolCapBytes"),
-            state_budget_bytes=_optional_whole(values, "stateBudgetBytes"),
+            generation=read.whole(values, "generation"),
+            decision=read.text(values, "decision"),
+            pool_cap_bytes=read.optional_whole(values, "poolCapBytes"),
+            state_budget_bytes=read.optional_whole(values, "stateBudgetBytes"),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionEntry:
-    """One change of limits, with what it was made on.
+    """One decision, with what it was made on.
 
     Attributes:
         id: names the decision in limits.json, in the Event and in status.
@@ -70,6 +75,9 @@ class DecisionEntry:
         before: the changed limits as they were.
         after: the changed limits as written.
         evidence: the figures that it was made on.
+        outcome: whether limits were changed, would have been, or were left alone.
+        message: what was seen, what was done and why, and what to do next, for people.
+        count: how often the same was seen and nothing changed; the latest is told.
     """
 
     id: str
@@ -78,6 +86,9 @@ class DecisionEntry:
     before: Mapping[str, Figure]
     after: Mapping[str, Figure]
     evidence: Mapping[str, Figure]
+    outcome: Outcome = Outcome.APPLIED
+    message: str = ""
+    count: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Write the entry as in record.json and in status.decisions."""
@@ -85,6 +96,9 @@ class DecisionEntry:
             "id": self.id,
             "time": self.time,
             "reason": self.reason,
+            "outcome": self.outcome.value,
+            "count": self.count,
+            "message": self.message,
             "from": dict(self.before),
             "to": dict(self.after),
             "evidence": dict(self.evidence),
@@ -98,12 +112,15 @@ class DecisionEntry:
             LimitsFileError: a field is missing or of another kind.
         """
         return cls(
-            id=_text(values, "id"),
-            time=_text(values, "time"),
-            reason=_text(values, "reason"),
-            before=_mapping(values, "from"),
-            after=_mapping(values, "to"),
-            evidence=_mapping(values, "evidence"),
+            id=read.text(values, "id"),
+            time=read.text(values, "time"),
+            reason=read.text(values, "reason"),
+            before=read.mapping(values, "from"),
+            after=read.mapping(values, "to"),
+            evidence=read.mapping(values, "evidence"),
+            outcome=_outcome(values),
+            message=read.optional_text(values, "message") or "",
+            count=read.optional_whole(values, "count") or 1,
         )
 
 
@@ -131,14 +148,30 @@ class Record:
     Attributes:
         learned: figures kept over restarts of the servers.
         decisions: the last 20, newest first.
+        ladder: what tuning has taken back.
+        handled: kills that were decided, as far as they can still be seen.
+        kills: how many there were in all, by cause and phase.
     """
 
     learned: Learned
     decisions: tuple[DecisionEntry, ...] = field(default=())
+    ladder: Ladder = field(default_factory=Ladder)
+    handled: tuple[HandledKill, ...] = ()
+    kills: Mapping[str, int] = field(default_factory=dict)
 
-    def adding(self, entry: DecisionEntry, learned: Learned) -> "Record":
-        """Return the record after one more decision, the oldest beyond 20 dropped."""
-        return Record(learned=learned, decisions=(entry, *self.decisions)[:DECISIONS_KEPT])
+    def adding(self, entry: DecisionEntry) -> "Record":
+        """Return the record after one more decision, the oldest beyond 20 dropped.
+
+        One that changes nothing and follows, within an hour, another of the same reason, takes its place and
+        is counted there: a pod that crashes over and over must not push everything else out.
+        """
+        last = self.decisions[0] if self.decisions else None
+        if last is not None and last.outcome is entry.outcome is Outcome.NOTHING_CHANGED:
+            age_seconds = read.time_seconds(entry.time) - read.time_seconds(last.time)
+            if last.reason == entry.reason and 0 <= age_seconds < _REPEATS_SECONDS:
+                again = replace(entry, id=last.id, time=last.time, count=last.count + entry.count)
+                return replace(self, decisions=(again, *self.decisions[1:]))
+        return replace(self, decisions=(entry, *self.decisions)[:DECISIONS_KEPT])
 
     def to_json(self) -> str:
         """Write the text of record.json."""
@@ -151,6 +184,9 @@ class Record:
                     "limitBytes": self.learned.limit_bytes,
                 },
                 "decisions": [entry.to_dict() for entry in self.decisions],
+                "ladder": self.ladder.to_dict(),
+                "handled": [kill.to_dict() for kill in self.handled],
+                "kills": dict(self.kills),
             }
         )
 
@@ -161,52 +197,28 @@ class Record:
         Raises:
             LimitsFileError: it is not an object, or a field is missing or of another kind; names the field.
         """
-        values = _load(text, "record.json")
-        learned = _mapping(values, "learned")
-        decisions = values.get("decisions")
-        if not isinstance(decisions, list) or not all(isinstance(entry, dict) for entry in decisions):
-            raise LimitsFileError("record.json: decisions: must be a list of objects")
+        values = read.load(text, "record.json")
+        learned = read.mapping(values, "learned")
+        kills = read.optional_mapping(values, "kills")
         return cls(
             learned=Learned(
-                shape=_text(learned, "shape"),
-                checkpoint_bytes=_optional_whole(learned, "checkpointBytes"),
-                base_bytes=_optional_whole(learned, "baseBytes"),
-                limit_bytes=_optional_whole(learned, "limitBytes"),
+                shape=read.text(learned, "shape"),
+                checkpoint_bytes=read.optional_whole(learned, "checkpointBytes"),
+                base_bytes=read.optional_whole(learned, "baseBytes"),
+                limit_bytes=read.optional_whole(learned, "limitBytes"),
             ),
-            decisions=tuple(DecisionEntry.from_dict(entry) for entry in decisions[:DECISIONS_KEPT]),
+            decisions=tuple(
+                DecisionEntry.from_dict(entry) for entry in read.items(values, "decisions")[:DECISIONS_KEPT]
+            ),
+            ladder=Ladder.from_dict(read.optional_mapping(values, "ladder")),
+            handled=tuple(HandledKill.from_dict(kill) for kill in read.items(values, "handled")),
+            kills={label: read.whole(kills, label) for label in kills},
         )
 
 
-def _load(text: str, name: str) -> dict[str, Any]:
+def _outcome(values: Mapping[str, Any]) -> Outcome:
+    written = read.optional_text(values, "outcome") or Outcome.APPLIED.value
     try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise LimitsFileError(f"{name}: not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise LimitsFileError(f"{name}: {values!r} must be an object")
-    return values
-
-
-def _whole(values: Mapping[str, Any], name: str) -> int:
-    value = values.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise LimitsFileError(f"{name}: {value!r} must be a whole number, 0 or more")
-    return value
-
-
-def _optional_whole(values: Mapping[str, Any], name: str) -> int | None:
-    return None if values.get(name) is None else _whole(values, name)
-
-
-def _text(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str):
-        raise LimitsFileError(f"{name}: {value!r} must be text")
-    return value
-
-
-def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = values.get(name)
-    if not isinstance(value, dict):
-        raise LimitsFileError(f"{name}: {value!r} must be an object")
-    return value
+        return Outcome(written)
+    except ValueError as error:
+        raise LimitsFileError(f"outcome: {written!r} must be one of {', '.join(Outcome)}") from error

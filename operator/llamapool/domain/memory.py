@@ -32,6 +32,11 @@ class PoolPolicy:
     limit_percent: Fraction
     slots: int
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the operator sets the cap."""
+        return self.mode is PoolMode.AUTO
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPlan:

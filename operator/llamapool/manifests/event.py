@@ -1,11 +1,27 @@
 """The Event that tells people of a decision."""
 
 from llamapool.api import GROUP, KIND, VERSION, HybridModel
-from llamapool.domain.limits import DecisionEntry, Figure
-from llamapool.domain.quantity import format_bytes
+from llamapool.domain.conditions import DecisionReason
+from llamapool.domain.limits import DecisionEntry
 from llamapool.manifests.common import Manifest
 
 REPORTER = "llamapool"
+_LONGEST_MESSAGE = 1024
+"""The API server takes no longer message in an Event."""
+_NORMAL = frozenset(
+    {
+        DecisionReason.POOL_CAP_CHANGED,
+        DecisionReason.STATE_BUDGET_CHANGED,
+        DecisionReason.POOL_RETRIED,
+        DecisionReason.POOL_RESTORED,
+        DecisionReason.STATE_BUDGET_RAISED,
+        DecisionReason.TROUBLE_PASSED,
+        DecisionReason.TUNING_RESET,
+        DecisionReason.TRIAL_STARTED,
+        DecisionReason.TRIAL_POOL_HELPS,
+        DecisionReason.TRIAL_INCONCLUSIVE,
+    }
+)
 
 
 def decision_event(model: HybridModel, entry: DecisionEntry) -> Manifest:
@@ -21,9 +37,9 @@ def decision_event(model: HybridModel, entry: DecisionEntry) -> Manifest:
             "namespace": model.namespace,
             "uid": model.uid,
         },
-        "type": "Normal",
+        "type": "Normal" if entry.reason in _NORMAL else "Warning",
         "reason": entry.reason,
-        "message": _message(entry),
+        "message": f"{entry.message} (decision {entry.id})"[:_LONGEST_MESSAGE],
         "firstTimestamp": entry.time,
         "lastTimestamp": entry.time,
         "count": 1,
@@ -31,27 +47,3 @@ def decision_event(model: HybridModel, entry: DecisionEntry) -> Manifest:
         "reportingComponent": REPORTER,
         "reportingInstance": REPORTER,
     }
-
-
-def _message(entry: DecisionEntry) -> str:
-    before, after = (_cap(values.get("poolCapBytes")) for values in (entry.before, entry.after))
-    figures = ", ".join(
-        f"{words} {_cap(entry.evidence[name])}"
-        for name, words in (
-            ("limitBytes", "limit"),
-            ("bufferBytes", "one buffer"),
-            ("baseBytes", "base"),
-            ("stateBudgetBytes", "state budget"),
-        )
-        if name in entry.evidence
-    )
-    plan = ", ".join(
-        part
-        for part in (f"mode {entry.evidence.get('mode')}", f"{entry.evidence.get('slots')} slots", figures)
-        if part
-    )
-    return f"pool cap {before} -> {after} ({plan}; decision {entry.id})"
-
-
-def _cap(value: Figure) -> str:
-    return format_bytes(value) if isinstance(value, int) else "the server's own"

@@ -85,5 +85,5 @@ def test_text_that_is_no_record_is_an_error(text: str) -> None:
 def test_a_record_keeps_the_newest_twenty_decisions_the_newest_first() -> None:
     record = Record(learned=Learned(shape="s"))
     for number in range(DECISIONS_KEPT + 5):
-        record = record.adding(entry(number), record.learned)
+        record = record.adding(entry(number))
     assert [int(kept.id) for kept in record.decisions] == list(range(DECISIONS_KEPT + 4, 4, -1))

@@ -2,23 +2,31 @@
 
 import itertools
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
-from tests.unit.builders import BUFFER
+from llamapool.domain.limits import Record
 from tests.unit.reconcile.world import Killed, World
 
-WRITES = 40
+WRITES = 60
 """More than a run has; a run that is shorter than its kill would come at is not interrupted."""
 
 
 def run(world: World) -> None:
-    """A model is made, its pod starts, a checkpoint is seen; a dead operator is started again each time."""
+    """A model is made, its pod starts, a checkpoint is seen, its server is killed twice, ten minutes apart.
+
+    A dead operator is started again each time.
+    """
     settle_through_kills(world)
     world.start_pod()
     settle_through_kills(world)
     world.seen_checkpoint = True
     settle_through_kills(world)
+    for _ in range(2):
+        world.now += timedelta(seconds=600)
+        world.kill_server()
+        settle_through_kills(world)
 
 
 def settle_through_kills(world: World) -> None:
@@ -42,10 +50,13 @@ def killing_at(number: int) -> Callable[[], None]:
 
 
 def outcome(world: World) -> tuple[object, ...]:
-    decisions = [(entry["from"], entry["to"]) for entry in world.status["decisions"]]
+    decisions = [(entry["reason"], entry["from"], entry["to"]) for entry in world.status["decisions"]]
+    record = Record.from_json(world.configmap["data"]["record.json"])
+    kills = dict(record.kills), [one.key for one in record.handled]
     told = sorted(event["metadata"]["name"] for event in world.events)
     listed = sorted(f"tiny.{entry['id']}" for entry in world.status["decisions"])
-    return world.written.generation, world.written.pool_cap_bytes, decisions, told == listed, len(told)
+    limits = world.written.generation, world.written.pool_cap_bytes
+    return *limits, decisions, kills, told == listed, len(told)
 
 
 @pytest.fixture
@@ -56,11 +67,20 @@ def undisturbed() -> tuple[object, ...]:
     return outcome(world)
 
 
-def test_undisturbed_two_decisions_are_made_and_told(undisturbed: tuple[object, ...]) -> None:
-    generation, cap, decisions, told_as_listed, told = undisturbed
-    assert (generation, cap, told_as_listed, told) == (3, 4 * BUFFER, True, 2)
+def test_undisturbed_four_decisions_are_made_and_told(undisturbed: tuple[object, ...]) -> None:
+    generation, cap, decisions, kills, told_as_listed, told = undisturbed
+    assert (generation, cap, told_as_listed, told) == (5, 0, True, 4)
     assert isinstance(decisions, list)
-    assert len(decisions) == 2
+    assert [reason for reason, _, _ in reversed(decisions)] == [
+        "PoolCapChanged",
+        "PoolCapChanged",
+        "PoolHalved",
+        "PoolTurnedOff",
+    ]
+    assert kills == (
+        {"ContainerOOM/steady": 2},
+        ["uid-of-pod/containerd://0/1", "uid-of-pod/containerd://1/1"],
+    )
 
 
 @pytest.mark.parametrize("moment", ["before_write", "after_write"])

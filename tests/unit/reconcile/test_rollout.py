@@ -146,7 +146,7 @@ def test_a_template_that_someone_else_has_changed_is_put_right_again(world: Worl
                 "cooldownSeconds": 1,
                 "targetP90Seconds": 1,
                 "regressionPercent": 1,
-                "trial": {"legs": 9, "legSeconds": 1, "minRequests": 1},
+                "trial": {"legs": 9, "legSeconds": 10, "minRequests": 1},
             }
         },
     ],

@@ -15,7 +15,8 @@ from llamapool.errors import ClusterError, ConflictError, NotFoundError, ScrapeE
 from llamapool.manifests.overlay import lay_over
 from llamapool.reconcile import Reconciler
 from llamapool.settings import LoopSettings
-from tests.unit.builders import CHECKPOINT, model_body
+from tests.unit.builders import BUFFER, CHECKPOINT, model_body
+from tests.unit.oom.statuses import black_box, terminated
 
 Manifest = dict[str, Any]
 
@@ -193,6 +194,22 @@ class World:
         resources = {} if limit is None else {"limits": {"memory": limit}}
         status = {"name": "server", "state": {"running": {}}, "ready": True, "resources": resources}
         self.pod["status"] = {"podIP": "10.0.0.1", "containerStatuses": [status]}
+
+    def kill_server(self) -> None:
+        """The server is killed for memory in the steady phase, with two pooled buffers, and comes back."""
+        status = self.pod["status"]["containerStatuses"][0]
+        number = status.get("restartCount", 0)
+        last = terminated(
+            137,
+            "OOMKilled",
+            black_box(pool_held_bytes=2 * BUFFER, generation=self.written.generation),
+            containerID=f"containerd://{number}",
+        )
+        status |= {
+            "restartCount": number + 1,
+            "containerID": f"containerd://{number + 1}",
+            "lastState": {"terminated": last},
+        }
 
     def scrape(self, host: str, port: int) -> ServerSample:
         """The server: it applies what its limits file says, its own bound on top."""

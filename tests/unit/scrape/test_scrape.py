@@ -25,7 +25,7 @@ def test_the_figures_of_a_page_are_read() -> None:
     assert sample.limits_generation == 7
     assert sample.pool_cap_bytes == 629145600
     assert sample.pool_hits == 3
-    assert sample.time_to_first_token == Histogram((0.1, 1.0, math.inf), (1.0, 4.0, 5.0))
+    assert sample.time_to_first_token == Histogram((0.1, 1.0, math.inf), (1.0, 4.0, 5.0), 3.5)
 
 
 def test_a_figure_that_is_not_a_number_is_unknown() -> None:
