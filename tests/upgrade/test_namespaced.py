@@ -35,11 +35,11 @@ def test_a_namespaced_operator_serves_its_namespace_and_touches_nothing_outside(
 
 
 def test_its_watch_is_alive_and_follows_changes() -> None:
-    with namespace("inside") as inside:
-        chart.install("--set", "watchNamespaces={inside}")
-        model = serve(inside)
+    with namespace("watched") as watched:
+        chart.install("--set", "watchNamespaces={watched}")
+        model = serve(watched)
         model.until_condition("LimitsApplied")
-        inside("patch", "hybridmodel", model.name, "--type", "merge", "--patch", '{"spec": {"replicas": 0}}')
-        until("no pod", lambda: inside.get("deployment", model.name)["spec"]["replicas"] == 0)
+        watched("patch", "hybridmodel", model.name, "--type", "merge", "--patch", '{"spec": {"replicas": 0}}')
+        until("no pod", lambda: watched.get("deployment", model.name)["spec"]["replicas"] == 0)
         (operator,) = Kubectl(chart.NAMESPACE).list("pods", "app.kubernetes.io/component=operator")
         assert operator["status"]["containerStatuses"][0]["restartCount"] == 0
