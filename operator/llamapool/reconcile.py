@@ -163,6 +163,7 @@ class Reconciler:
             generation=decision.limits.generation,
             conditions=conditions,
             ttft=ttft,
+            ttft_target_seconds=model.tuning.target_p90_seconds,
             update_pending=update_pending,
         )
         self.metrics.show_kills(key, decision.record.kills)

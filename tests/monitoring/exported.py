@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import promql_parser
 import yaml
 
 from llamapool.domain.conditions import ConditionStatus, ConditionType, DecisionReason, Reason
+from llamapool.domain.oom import Cause, Phase
 from tests.monitoring.queries import rules
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ VALUES: Mapping[str, frozenset[str]] = {
     "condition": frozenset(ConditionType),
     "status": frozenset(ConditionStatus),
     "reason": frozenset(Reason) | frozenset(DecisionReason),
+    "cause": frozenset(Cause),
+    "phase": frozenset(Phase),
     "quantile": frozenset({"0.5", "0.9", "0.99"}),
 }
 """Labels with a fixed set of values."""
@@ -37,6 +41,7 @@ def exported(part: str) -> dict[str, frozenset[str]]:
     return {metric: frozenset(labels) for metric, labels in content[part].items()}
 
 
+@functools.cache
 def known() -> dict[str, frozenset[str]]:
     """Every metric that a query may name, with every label it has in Prometheus."""
     scraping = frozenset(yaml.safe_load(FILE.read_text())["scraping"])

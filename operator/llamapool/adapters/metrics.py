@@ -25,6 +25,9 @@ _GAUGES = {
     "llamapool_model_checkpoint_bytes": "Size of the data of one checkpoint.",
     "llamapool_model_pool_cap_bytes": "Cap of the pool as written; absent where the server's own rule holds.",
     "llamapool_model_limits_generation": "Generation of the limits as written.",
+    "llamapool_model_time_to_first_token_target_seconds": (
+        "What 90 % of requests should stay under; absent where the model's own baseline counts."
+    ),
     "llamapool_model_update_pending": "1 while pods that another operator built are left in place.",
 }
 
@@ -89,6 +92,7 @@ class Metrics:
         generation: int,
         conditions: tuple[Condition, ...],
         ttft: ObservedHistogram | None,
+        ttft_target_seconds: float | None,
         update_pending: bool,
     ) -> None:
         """Take in the last look at a model."""
@@ -100,6 +104,7 @@ class Metrics:
             "llamapool_model_checkpoint_bytes": plan.checkpoint_bytes,
             "llamapool_model_pool_cap_bytes": plan.pool_cap_bytes,
             "llamapool_model_limits_generation": generation,
+            "llamapool_model_time_to_first_token_target_seconds": ttft_target_seconds,
             "llamapool_model_update_pending": update_pending,
         }
         quantiles: dict[float, float] = {}

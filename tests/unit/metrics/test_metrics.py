@@ -24,6 +24,7 @@ def metrics() -> Metrics:
         generation=decision.limits.generation,
         conditions=judge(seen, decision),
         ttft=Histogram((1.0, float("inf")), (10.0, 10.0)),
+        ttft_target_seconds=1.5,
         update_pending=False,
     )
     return made
@@ -37,6 +38,10 @@ def test_the_plan_of_a_model_is_exported(metrics: Metrics) -> None:
     assert value(metrics, "llamapool_model_memory_limit_bytes") == 2 * GIB
     assert value(metrics, "llamapool_model_pool_cap_bytes") == 128 * MIB
     assert value(metrics, "llamapool_model_limits_generation") == 1
+
+
+def test_the_target_of_the_time_to_first_token_is_exported(metrics: Metrics) -> None:
+    assert value(metrics, "llamapool_model_time_to_first_token_target_seconds") == 1.5
 
 
 def test_a_figure_that_is_unknown_is_absent(metrics: Metrics) -> None:
@@ -67,6 +72,7 @@ def test_quantiles_of_the_time_to_first_token_are_exported_while_there_are_reque
         generation=1,
         conditions=judge(seen, decision),
         ttft=None,
+        ttft_target_seconds=1.5,
         update_pending=False,
     )
     assert value(metrics, name, quantile="0.9") is None
