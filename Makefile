@@ -11,7 +11,7 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node test-chart test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
+.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-chart test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -85,6 +85,18 @@ test: setup ## Lint, unit, pool and node tests
 	$(MAKE) test-pool
 	$(MAKE) test-node
 	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
+
+test-long: setup ## What takes minutes each: autoscaling, an hour's worth of looks, dead watches, the docs (30 min)
+	@$(lab) up --audit --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(pytest) tests/long
+	echo "test-long: passed"
+
+docs: setup ## Write the generated parts of docs/ anew: the reference of the HybridModel, the status page's pictures
+	@$(python) tools/hybridmodel_reference.py
+	$(python) -m tests.screenshots
 
 images: setup ## Build both images from their Dockerfiles
 	@$(lab) images

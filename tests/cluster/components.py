@@ -70,6 +70,11 @@ def components(lab: Lab, programs: Path, *, gpus: int, audit: bool) -> tuple[Com
             "--flex-volume-plugin-dir=/var/lib/kubelet/volume-plugins",
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
+            # Autoscalers act on what they see at once; by default they look every 15 s, and for five minutes
+            # at no pod that has just started.
+            "--horizontal-pod-autoscaler-sync-period=5s",
+            "--horizontal-pod-autoscaler-cpu-initialization-period=10s",
+            "--horizontal-pod-autoscaler-initial-readiness-delay=5s",
         ),
     )
     scheduler = Component(

@@ -17,6 +17,7 @@ from tests.cluster.settings import (
     GO_VERSION,
     HELM_VERSION,
     KUBERNETES_VERSION,
+    METRICS_SERVER_VERSION,
     PROMETHEUS_VERSION,
 )
 
@@ -79,6 +80,11 @@ def _build_prometheus(folder: Path) -> None:
     )  # fmt: skip
 
 
+def metrics_server() -> Path:
+    """Folder with metrics-server in it."""
+    return cache.entry(f"metrics-server-{METRICS_SERVER_VERSION}", _build_metrics_server)
+
+
 def _build_kube(folder: Path) -> None:
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     stamp = {"gitVersion": KUBERNETES_VERSION, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
@@ -101,6 +107,16 @@ def _build_helm(folder: Path) -> None:
         f"building helm {HELM_VERSION}, about 2 minutes the first time",
         [_go(), "install", "-v", *flags, f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"],
         cache.log_file("helm"),
+        environment=_environment() | {"GOBIN": str(folder)},
+    )
+
+
+def _build_metrics_server(folder: Path) -> None:
+    package = f"sigs.k8s.io/metrics-server/cmd/metrics-server@{METRICS_SERVER_VERSION}"
+    progress.run(
+        f"building metrics-server {METRICS_SERVER_VERSION}, about 4 minutes the first time",
+        [_go(), "install", "-v", "-trimpath", "-ldflags=-s -w", package],
+        cache.log_file("metrics-server"),
         environment=_environment() | {"GOBIN": str(folder)},
     )
 

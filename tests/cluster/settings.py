@@ -10,6 +10,7 @@ from tests.cluster.errors import LabError
 
 KUBERNETES_VERSION = "v1.35.4"  # also in kube/go.mod
 HELM_VERSION = "v3.19.0"
+METRICS_SERVER_VERSION = "v0.8.0"
 PROMETHEUS_VERSION = "v3.13.0"  # v0.313.0 in prometheus/go.mod
 GO_VERSION = "1.26.8"
 GO_SHA256 = "30c2b1bf7dcc88d3eb0a1364e47ddd9128edb3110a30e8a0ef61cd5856b31de7"

@@ -8,7 +8,7 @@ from llamapool.domain.quantity import format_bytes
 from llamapool.page.history import LENGTH_SECONDS, Point
 
 WIDTH, HEIGHT = 720, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 10, 28
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 10, 36
 _GAP_SECONDS = 150.0
 """Points further apart than that are not joined: nobody knows what was between them."""
 

@@ -80,14 +80,14 @@ def _render(template: str, frame: Frame, **values: Any) -> str:
     return _ENVIRONMENT.get_template(template).render(frame=frame, **values)
 
 
-def _held(model: Model, kind: str) -> Mapping[str, Any] | None:
+def _held(model: Model, kind: str) -> Mapping[str, Any]:
     conditions = (model.get("status") or {}).get("conditions") or []
-    return next((held for held in conditions if held["type"] == kind), None)
+    return next((held for held in conditions if held["type"] == kind), {})
 
 
-def _verdict(held: Mapping[str, Any] | None) -> str:
+def _verdict(held: Mapping[str, Any]) -> str:
     """Return how good a condition is: good, bad or unknown."""
-    if held is None or held["status"] not in ("True", "False"):
+    if held.get("status") not in ("True", "False"):
         return "unknown"
     wanted = "False" if held["type"] in _GOOD_WHEN_FALSE else "True"
     return "good" if held["status"] == wanted else "bad"

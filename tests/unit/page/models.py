@@ -50,7 +50,7 @@ def troubled(name: str = "jamba-mini") -> dict[str, Any]:
     message = "the limit of 1Gi holds 2 checkpoints for 4 slots: 314572800 bytes short"
     body["status"]["conditions"][1] = condition("MemoryFits", "False", "BudgetTooSmall", message)
     body["status"]["conditions"].append(
-        condition("Degraded", "True", "LadderEnded", "<script>alert(1)</script>")
+        condition("Degraded", "True", "NoStepLeft", "give the pods a larger limit, or fewer slots")
     )
     return body
 

@@ -125,7 +125,10 @@ async def test_nothing_can_be_written(client: Client, method: str) -> None:
         assert answer.status == 405
 
 
-async def test_text_of_the_cluster_is_never_markup(text: Callable[[str], Awaitable[str]]) -> None:
+async def test_text_of_the_cluster_is_never_markup(
+    models: Models, text: Callable[[str], Awaitable[str]]
+) -> None:
+    models["models", "jamba-mini"]["status"]["conditions"][0]["message"] = "<script>alert(1)</script>"
     shown = await text("/models/models/jamba-mini")
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
