@@ -24,7 +24,7 @@ _HEAD = """# The HybridModel, field by field
 Generated from [its schema](../crds/llamapool.dev_hybridmodels.yaml) by `make docs`; do not edit.
 `kubectl explain hybridmodel.spec --recursive` shows the same in a cluster.
 
-`llamapool.dev/v1alpha1`, kind `HybridModel`, short name `hm`, namespaced, with a status and a scale subresource.
+`llamapool.dev/v1alpha1`, kind `HybridModel`, short name `hm`, namespaced; status and scale subresources.
 
 | annotation | value | effect |
 |---|---|---|
