@@ -8,7 +8,7 @@ and last the status, whose list of decisions says which Events were told.
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -129,8 +129,6 @@ class Reconciler:
         _require_ours(model, observed)
         facts = memory.observation.take(observed.facts, now=now.timestamp())
         decision = decide(facts, now=_text(now))
-        if model.paused:
-            decision = _as_written(facts, decision)
         if model.paused:
             decision = decision.put_off(facts)
         conditions = judge(facts, decision)
@@ -298,16 +296,6 @@ def _require_ours(model: HybridModel, observed: Observed) -> None:
                 "NameTaken",
                 f"{kind} {name} is not this model's; rename the model, or remove that object",
             )
-
-
-def _as_written(facts: Facts, decision: Decision) -> Decision:
-    """Return the decision of a paused model: what is written holds."""
-    return replace(
-        decision,
-        limits=facts.written or decision.limits,
-        record=facts.record or decision.record,
-        changed=False,
-    )
 
 
 def _acknowledged(facts: Facts, decision: Decision) -> bool:
