@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shutil
 import subprocess
 import tempfile
 from datetime import UTC, datetime
@@ -58,6 +59,8 @@ def shoot(path: str, width: int, height: int, file: Path) -> None:
 
 async def draw() -> None:
     """Serve the pages and draw them."""
+    if shutil.which("chromium") is None:
+        raise SystemExit("screenshots: chromium is not on PATH: apt-get install chromium")
     shown: dict[tuple[str, str], dict[str, object]] = {}
     page = StatusPage(
         lambda: shown, history(), lambda _: Frame(now=NOW, replica="llamapool-7c9d5", leads=True)

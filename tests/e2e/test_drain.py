@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import urllib.error
@@ -81,6 +82,22 @@ def test_a_pod_with_nothing_to_do_ends_in_seconds(create: Callable[..., Model]) 
     model = create()
     model.until_condition("Ready")
     pod = model.pod()
+    started = time.monotonic()
+    evict(model.kubectl, pod)
+    until("the pod gone", pod_gone(model.kubectl, pod["metadata"]["name"]), timeout_seconds=60)
+    assert time.monotonic() - started < 20
+
+
+def test_a_server_that_sleeps_ends_in_seconds(create: Callable[..., Model]) -> None:
+    model = create(server={"slots": 2, "contextSize": 2048, "idleSleepSeconds": 2})
+    model.until_condition("Ready")
+    pod = model.pod()
+
+    def asleep() -> bool:
+        with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/props", timeout=5) as answer:
+            return bool(json.load(answer)["is_sleeping"])
+
+    until("the server sleeps", asleep, timeout_seconds=30)
     started = time.monotonic()
     evict(model.kubectl, pod)
     until("the pod gone", pod_gone(model.kubectl, pod["metadata"]["name"]), timeout_seconds=60)

@@ -13,11 +13,11 @@ import pytest
 
 from tests.support import chart
 from tests.support.documents import commands_of
+from tests.support.kubectl import Kubectl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.support.kubectl import Kubectl
     from tests.support.models import Model
 
 DOCS = chart.ROOT / "docs"
@@ -25,6 +25,10 @@ DOCS = chart.ROOT / "docs"
 PAGES = sorted(
     page for page in DOCS.rglob("*.md") if "decisions" not in page.parts and commands_of(page).script
 )
+
+
+NAMED_NAMESPACES = ("models", "research")
+"""Those that the docs call by name."""
 
 
 @pytest.fixture
@@ -69,6 +73,10 @@ def test_the_commands_of_a_page_work(
     model = create("example")
     model.until_condition("Ready")
     commands = commands_of(page)
+    if "helm install llamapool" in commands.script:
+        chart.uninstall()
+    for name in NAMED_NAMESPACES:
+        Kubectl(name).ensure_namespace()
     # In a folder that looks like a checkout, so that files a page writes do not end up in the tree.
     for name in ("charts", "crds", "docs", "tests", "images", "Makefile"):
         (tmp_path / name).symlink_to(chart.ROOT / name)
