@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -157,3 +158,16 @@ def test_an_older_cluster_is_refused() -> None:
 def test_a_wrong_value_is_refused_by_its_name(value: str, named: str) -> None:
     with pytest.raises(CommandError, match=named):
         render("--set", value)
+
+
+def test_several_replicas_are_spread_over_nodes_where_that_can_be() -> None:
+    def spread(*arguments: str) -> Any:
+        (deployment,) = [found for found in objects(*arguments) if found["kind"] == "Deployment"]
+        return deployment["spec"]["template"]["spec"].get("topologySpreadConstraints")
+
+    assert spread() is None
+    (constraint,) = spread("--set", "replicas=2")
+    assert (constraint["topologyKey"], constraint["whenUnsatisfiable"]) == (
+        "kubernetes.io/hostname",
+        "ScheduleAnyway",
+    )
