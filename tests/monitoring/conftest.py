@@ -64,7 +64,7 @@ def prometheus(operator: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> I
 def chat(kubectl: Kubectl, prometheus: Prometheus) -> Iterator[Model]:
     """A model under traffic."""
     del prometheus  # it has to see the model from its beginning
-    kubectl.apply(manifest("chat", SMALL_FILE, limit="1Gi"))
+    kubectl.apply(manifest("chat", SMALL_FILE, limit="1Gi", tuning={"targetP90Seconds": 60}))
     model = Model(kubectl, "chat")
     model.until_condition("Ready")
     with traffic(model):
