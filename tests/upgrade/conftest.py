@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.models.hybrid import HybridShape
 from tests.support import chart
@@ -69,8 +70,14 @@ def frozen_release() -> Iterator[None]:
     """
     kubectl = Kubectl(chart.NAMESPACE)
     if kubectl.find("crd", "hybridmodels.llamapool.dev"):
-        # What Helm adopts, it does not take fields away from.
-        kubectl("replace", "--filename", str(FROZEN_CRD))
+        # What Helm adopts, it does not take fields away from; and it adopts only what bears its marks.
+        frozen = yaml.safe_load(FROZEN_CRD.read_text())
+        frozen["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+        frozen["metadata"]["annotations"] |= {
+            "meta.helm.sh/release-name": chart.RELEASE,
+            "meta.helm.sh/release-namespace": chart.NAMESPACE,
+        }
+        kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(frozen))
     chart.install_from(FROZEN / "chart", "--set", "nodeSelector.no=where", wait=False)
     environment = os.environ | {
         "PYTHONPATH": str(FROZEN / "llamapool-0.1.0-py3-none-any.whl"),
