@@ -11,7 +11,7 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-chart test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
+.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -49,22 +49,15 @@ test-pool: setup ## The pool library: plain, ASan + UBSan, TSan, clang-tidy
 	@images/llama-server/pool/test.sh all
 	echo "test-pool: passed"
 
-test-node: setup ## Contract and end-to-end tests on a real node, and the node's own
+test-node: setup ## Contract, end-to-end and upgrade tests on a real node, and the node's own
 	@$(lab) up --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
 	$(lab) load --name $(test_node)
 	$(lab) exec --name $(test_node) -- $(pytest) tests/contract tests/e2e
+	$(lab) exec --name $(test_node) -- $(pytest) tests/upgrade
 	$(pytest) tests/lab
 	echo "test-node: passed"
-
-test-chart: setup ## The chart on a real node: upgrade, removal, return, one namespace only (10 min)
-	@$(lab) up --name $(test_node)
-	trap '$(lab) down --name $(test_node)' EXIT
-	$(lab) images
-	$(lab) load --name $(test_node)
-	$(lab) exec --name $(test_node) -- $(pytest) tests/upgrade
-	echo "test-chart: passed"
 
 test-monitoring: setup ## Dashboards and alerts with a real Prometheus on a real node (15 min)
 	@$(lab) prometheus
@@ -86,12 +79,14 @@ test: setup ## Lint, unit, pool and node tests
 	$(MAKE) test-node
 	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
 
-test-long: setup ## What takes minutes each: autoscaling, an hour's worth of looks, dead watches, the docs (30 min)
+test-long: setup ## What takes minutes each: autoscaling, an hour's worth of looks, dead watches, the docs, monitoring (45 min)
 	@$(lab) up --audit --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
 	$(lab) load --name $(test_node)
 	$(lab) exec --name $(test_node) -- $(pytest) tests/long
+	$(lab) down --name $(test_node)
+	$(MAKE) test-monitoring
 	echo "test-long: passed"
 
 docs: setup ## Write the generated parts of docs/ anew: the reference of the HybridModel, the status page's pictures

@@ -93,7 +93,7 @@ def cap_of(model: Model) -> float:
 
 def test_helm_test_passes_where_the_operator_works_and_fails_where_it_does_not() -> None:
     chart.install()
-    report = run("helm", "test", chart.RELEASE, "--namespace", chart.NAMESPACE, "--logs")
+    report = run("helm", "test", chart.RELEASE, "--namespace", chart.NAMESPACE)
     assert "Phase:          Succeeded" in report
     Kubectl(chart.NAMESPACE)("scale", "deployment/llamapool", "--replicas", "0", "--timeout", "1m")
     until("the operator is gone", lambda: "Phase:          Failed" in helm_test_that_fails())
