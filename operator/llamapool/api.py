@@ -94,6 +94,7 @@ class HybridModel:
         pod_metadata, pod_spec: the overlay (`spec.podTemplate`) as given.
         replicas: pods that serve it.
         paused: the operator looks and tells, and changes nothing (annotation `llamapool.dev/paused: "true"`).
+        trial_request: asks for a trial, any text (annotation `llamapool.dev/trial`); empty: nothing does.
         pool: what is asked of the pool.
         idle_trim_seconds: idle time after which the pool is given back; 0: never.
         tuning: what may be changed while it is served.
@@ -114,6 +115,7 @@ class HybridModel:
     pod_spec: Mapping[str, Any]
     replicas: int
     paused: bool
+    trial_request: str
     pool: PoolPolicy
     idle_trim_seconds: int
     tuning: Tuning
@@ -150,6 +152,7 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         pod_spec=spec.child("podTemplate").child("spec").values,
         replicas=spec.whole("replicas", least=0, default=1),
         paused=_paused(metadata.child("annotations")),
+        trial_request=str(metadata.child("annotations").raw(TRIAL_ANNOTATION) or ""),
         pool=_pool_policy(pool, slots),
         idle_trim_seconds=DEFAULT_IDLE_TRIM_SECONDS if idle_trim_seconds is None else idle_trim_seconds,
         tuning=_tuning(spec.child("tuning")),

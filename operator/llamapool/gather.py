@@ -80,6 +80,7 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
             ends=tuple(end for pod in pods for end in ends_of(pod)),
             pod_uids=frozenset(pod["metadata"]["uid"] for pod in pods),
             tuning=model.tuning,
+            trial_request=model.trial_request,
         ),
         unreadable=unreadable,
     )

@@ -19,7 +19,6 @@ from llamapool.api import HybridModel, parse_model
 from llamapool.domain.conditions import Condition, Reason
 from llamapool.domain.decide import Decision, decide
 from llamapool.domain.facts import Facts, ScrapeFailure, ServerSample
-from llamapool.domain.histogram import Histogram, HistogramWindow
 from llamapool.domain.judge import judge, unusable
 from llamapool.domain.observation import Observation
 from llamapool.errors import (
@@ -54,8 +53,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 class _Memory:
     """What is kept of a model between two looks; nothing that a restart may not lose."""
 
-    ttft: HistogramWindow
-    observation: Observation = field(default_factory=Observation)
+    observation: Observation
     status_written_at: datetime = _NEVER
     limits_written_at: datetime = _NEVER
 
@@ -132,7 +130,7 @@ class Reconciler:
         if model.paused:
             decision = decision.put_off(facts)
         conditions = judge(facts, decision)
-        ttft = self._observe_ttft(memory, facts, now)
+        ttft = None if facts.traffic is None else facts.traffic.time_to_first_token
 
         workload, update_pending = roll(deployment(model, self.server_image), observed.deployment, body)
         if not model.paused:
@@ -258,14 +256,6 @@ class Reconciler:
         self.metrics.show_conditions(key, conditions)
         return True
 
-    def _observe_ttft(self, memory: _Memory, facts: Facts, now: datetime) -> Histogram | None:
-        """Take the scrapes' histograms in, and return what was observed over the window."""
-        for pod in facts.pods:
-            if isinstance(pod.sample, ServerSample) and pod.sample.time_to_first_token is not None:
-                memory.ttft.add(pod.uid, pod.sample.time_to_first_token, now_seconds=now.timestamp())
-        memory.ttft.keep({pod.uid for pod in facts.pods})
-        return memory.ttft.total(now_seconds=now.timestamp())
-
     def _count_scrape_errors(self, key: ModelKey, facts: Facts) -> None:
         """Count failed scrapes of servers that take requests; one that loads need not answer yet."""
         for pod in facts.ready_pods:
@@ -274,7 +264,7 @@ class Reconciler:
 
     def _memory_of(self, key: ModelKey) -> _Memory:
         if key not in self._memories:
-            self._memories[key] = _Memory(HistogramWindow(self.settings.ttft_window_seconds))
+            self._memories[key] = _Memory(Observation(self.settings.ttft_window_seconds))
             self.metrics.begin_model(key)
         return self._memories[key]
 

@@ -123,8 +123,15 @@ class Model:
 
     def chat(self, prompt: str, *, max_tokens: int = 8, timeout_seconds: float = 120) -> Mapping[str, Any]:
         """The answer of ``/v1/chat/completions`` through the Service, greedy and reproducible."""
+        messages = [{"role": "user", "content": prompt}]
+        return self.converse(messages, max_tokens=max_tokens, timeout_seconds=timeout_seconds)
+
+    def converse(
+        self, messages: list[dict[str, str]], *, max_tokens: int = 8, timeout_seconds: float = 120
+    ) -> Mapping[str, Any]:
+        """The same to a whole conversation so far."""
         body = {
-            "messages": [{"role": "user", "content": prompt}],
+            "messages": messages,
             "max_tokens": max_tokens,
             "temperature": 0,
             "seed": 42,

@@ -8,6 +8,8 @@ from llamapool.domain.limits import Limits, Record
 from llamapool.domain.memory import PoolPolicy
 from llamapool.domain.oom import Termination
 from llamapool.domain.policy import Calm, Rise
+from llamapool.domain.trial import Measured
+from llamapool.domain.ttft import Traffic
 from llamapool.domain.tuning import Tuning
 
 
@@ -170,6 +172,9 @@ class Facts:
         tuning: what may be changed.
         rises: how the memory of pods moves, where enough was seen of it.
         calm: how much memory is to spare; None: not known of every ready pod.
+        traffic: what was observed of requests lately; None: no server's metrics are known.
+        measured: what was observed in the leg of a trial that runs; None: nothing yet.
+        trial_request: what asks for a trial, any text; empty: nothing does.
     """
 
     model_uid: str
@@ -184,6 +189,9 @@ class Facts:
     tuning: Tuning = field(default_factory=Tuning)
     rises: tuple[Rise, ...] = ()
     calm: Calm | None = None
+    traffic: Traffic | None = None
+    measured: Measured | None = None
+    trial_request: str = ""
 
     @property
     def shrinking(self) -> bool:
@@ -193,6 +201,13 @@ class Facts:
             and (pod.limit_bytes is None or pod.planned_limit_bytes < pod.limit_bytes)
             for pod in self.sized_pods
             if pod.limit_reported
+        )
+
+    def acknowledged(self, generation: int) -> bool:
+        """Whether every ready pod, and there is one, reports to apply that generation."""
+        samples = [pod.sample for pod in self.ready_pods]
+        return bool(samples) and all(
+            isinstance(sample, ServerSample) and sample.limits_generation == generation for sample in samples
         )
 
     @property

@@ -8,7 +8,7 @@ from llamapool.domain.facts import Facts, ServerSample
 from llamapool.domain.ladder import Pool
 from llamapool.domain.memory import fit_of
 from llamapool.domain.quantity import format_bytes
-from llamapool.domain.trouble import degraded
+from llamapool.domain.trouble import degraded, ttft_healthy
 
 Check = Callable[[Facts, Decision], Condition]
 Verdict = tuple[ConditionStatus, Reason, str]
@@ -126,6 +126,8 @@ def _pool_active(facts: Facts, decision: Decision) -> Condition:
 def _pool_turned_off(facts: Facts, decision: Decision) -> Verdict | None:
     if decision.limits.pool_cap_bytes != 0:
         return None
+    if decision.record.running_trial is not None:
+        return FALSE, Reason.TRIAL_RUNNING, "a trial has it off for one of its legs"
     if facts.policy.mode is not PoolMode.AUTO:
         return FALSE, Reason.POOL_OFF, "spec.pool turns it off: no buffer is kept for reuse"
     ladder = decision.record.ladder
@@ -173,4 +175,4 @@ def _unknown_figure(facts: Facts, name: str) -> tuple[Reason, str] | None:
     return None
 
 
-_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active, degraded)
+_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active, ttft_healthy, degraded)

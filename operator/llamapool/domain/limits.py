@@ -12,10 +12,13 @@ from llamapool.domain import values as read
 from llamapool.domain.conditions import Outcome
 from llamapool.domain.handled import HandledKill
 from llamapool.domain.ladder import Ladder
+from llamapool.domain.trial import Trial
+from llamapool.domain.ttft import Baseline
 from llamapool.errors import LimitsFileError
 
 DECISIONS_KEPT = 20
 _REPEATS_SECONDS = 3600
+_NOTHING = Outcome.NOTHING_CHANGED
 
 Figure = int | str | None
 """One figure of a decision's evidence."""
@@ -151,6 +154,10 @@ class Record:
         ladder: what tuning has taken back.
         handled: kills that were decided, as far as they can still be seen.
         kills: how many there were in all, by cause and phase.
+        baselines: usual times to first token, the last updated first.
+        breached: the time to first token is worse than it should be, and that was told.
+        trial: the trial that runs, or the last one.
+        trial_request: the last request for a trial that was seen; empty: none is there.
     """
 
     learned: Learned
@@ -158,6 +165,15 @@ class Record:
     ladder: Ladder = field(default_factory=Ladder)
     handled: tuple[HandledKill, ...] = ()
     kills: Mapping[str, int] = field(default_factory=dict)
+    baselines: tuple[Baseline, ...] = ()
+    breached: bool = False
+    trial: Trial | None = None
+    trial_request: str = ""
+
+    @property
+    def running_trial(self) -> Trial | None:
+        """The trial that runs; None: none does."""
+        return self.trial if self.trial is not None and self.trial.running else None
 
     def adding(self, entry: DecisionEntry) -> "Record":
         """Return the record after one more decision, the oldest beyond 20 dropped.
@@ -166,7 +182,7 @@ class Record:
         is counted there: a pod that crashes over and over must not push everything else out.
         """
         last = self.decisions[0] if self.decisions else None
-        if last is not None and last.outcome is entry.outcome is Outcome.NOTHING_CHANGED:
+        if last is not None and "kill" in entry.evidence and last.outcome is entry.outcome is _NOTHING:
             age_seconds = read.time_seconds(entry.time) - read.time_seconds(last.time)
             if last.reason == entry.reason and 0 <= age_seconds < _REPEATS_SECONDS:
                 again = replace(entry, id=last.id, time=last.time, count=last.count + entry.count)
@@ -187,6 +203,10 @@ class Record:
                 "ladder": self.ladder.to_dict(),
                 "handled": [kill.to_dict() for kill in self.handled],
                 "kills": dict(self.kills),
+                "baselines": [baseline.to_dict() for baseline in self.baselines],
+                "breached": self.breached,
+                "trial": None if self.trial is None else self.trial.to_dict(),
+                "trialRequest": self.trial_request,
             }
         )
 
@@ -213,6 +233,10 @@ class Record:
             ladder=Ladder.from_dict(read.optional_mapping(values, "ladder")),
             handled=tuple(HandledKill.from_dict(kill) for kill in read.items(values, "handled")),
             kills={label: read.whole(kills, label) for label in kills},
+            baselines=tuple(Baseline.from_dict(one) for one in read.items(values, "baselines")),
+            breached=values.get("breached") is True,
+            trial=Trial.from_dict(read.optional_mapping(values, "trial")),
+            trial_request=read.optional_text(values, "trialRequest") or "",
         )
 
 

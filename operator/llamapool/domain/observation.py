@@ -1,11 +1,15 @@
-"""What several looks in a row tell that one does not: how memory moves, and what was asked of the pool."""
+"""What several looks in a row tell that one does not: how memory moves, what was asked, how fast it was."""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from llamapool.domain.facts import Facts, Pod, ServerSample
+from llamapool.domain.histogram import HistogramWindow
 from llamapool.domain.memory import headroom_bytes
 from llamapool.domain.policy import Calm, Rise
+from llamapool.domain.trial import Measured
+from llamapool.domain.ttft import Traffic
 
 _MEMORY_SECONDS = 30.0
 _LEAST_MEMORY_SECONDS = 8.0
@@ -13,6 +17,8 @@ _LEAST_SAMPLES = 3
 _TRAFFIC_SECONDS = 600.0
 _WANTED_SHARE = 0.2
 _LEAST_REQUESTS = 10
+_SETTLING_SECONDS = 10.0
+"""After a change of the cap the first checkpoints still show the one before."""
 
 
 @dataclass
@@ -47,11 +53,75 @@ class _Server:
         return hits, misses + declines
 
 
+class _TrafficWindow:
+    """Requests and checkpoints of all servers over a window."""
+
+    def __init__(self, length_seconds: float) -> None:
+        self._ttft, self._prompts, self._checkpoints = (HistogramWindow(length_seconds) for _ in range(3))
+
+    def add(self, pods: tuple[Pod, ...], now: float) -> None:
+        for pod in pods:
+            if not isinstance(pod.sample, ServerSample):
+                continue
+            for window, histogram in (
+                (self._ttft, pod.sample.time_to_first_token),
+                (self._prompts, pod.sample.prompt_tokens),
+                (self._checkpoints, pod.sample.checkpoint_time),
+            ):
+                if histogram is not None:
+                    window.add(pod.uid, histogram, now_seconds=now)
+        for window in (self._ttft, self._prompts, self._checkpoints):
+            window.keep({pod.uid for pod in pods})
+
+    def total(self, now: float) -> Traffic:
+        return Traffic(
+            time_to_first_token=self._ttft.total(now_seconds=now),
+            prompt_tokens=self._prompts.total(now_seconds=now),
+            checkpoint_time=self._checkpoints.total(now_seconds=now),
+        )
+
+
 @dataclass
+class _LegWindow:
+    """What was observed in the leg of a trial: from the moment on that its limits have settled everywhere."""
+
+    leg: tuple[str, int] | None = None
+    acknowledged_at: float | None = None
+    began_at: float | None = None
+    window: _TrafficWindow = field(default_factory=lambda: _TrafficWindow(inf))
+
+    def take(self, facts: Facts, now: float) -> Measured | None:
+        trial = None if facts.record is None else facts.record.running_trial
+        leg = None if trial is None else (trial.id, len(trial.legs))
+        if leg != self.leg:
+            self.leg, self.acknowledged_at, self.began_at = leg, None, None
+            self.window = _TrafficWindow(inf)
+        if trial is None or facts.written is None or not facts.acknowledged(facts.written.generation):
+            return None
+        self.acknowledged_at = now if self.acknowledged_at is None else self.acknowledged_at
+        settling_seconds = min(_SETTLING_SECONDS, trial.policy.leg_seconds / 10)
+        if now - self.acknowledged_at < settling_seconds:
+            return None
+        self.began_at = now if self.began_at is None else self.began_at
+        self.window.add(facts.pods, now)
+        total = self.window.total(now)
+        return Measured(
+            trial=trial.id,
+            leg=len(trial.legs),
+            seconds=now - self.began_at,
+            time_to_first_token=total.time_to_first_token,
+            prompt_tokens=total.prompt_tokens,
+            checkpoint_time=total.checkpoint_time,
+        )
+
+
 class Observation:
     """Remembers the samples of a model's servers; a restart of the operator only begins it anew."""
 
-    _servers: dict[tuple[str, str], _Server] = field(default_factory=dict)
+    def __init__(self, window_seconds: float = 300.0) -> None:
+        self._servers: dict[tuple[str, str], _Server] = {}
+        self._traffic = _TrafficWindow(window_seconds)
+        self._leg = _LegWindow()
 
     def take(self, facts: Facts, *, now: float) -> Facts:
         """Take in what a look has seen, and return its facts with what the last looks tell.
@@ -71,7 +141,15 @@ class Observation:
             if rate is not None and rate > 0 and isinstance(pod.sample, ServerSample):
                 accounting = pod.sample.accounting(at_seconds=now)
                 rises.append(Rise(pod_name=pod.name, now=accounting, bytes_per_second=rate))
-        return replace(facts, rises=tuple(rises), calm=self._calm(facts.ready_pods))
+        self._traffic.add(facts.pods, now)
+        sampled = any(isinstance(pod.sample, ServerSample) for pod in facts.ready_pods)
+        return replace(
+            facts,
+            rises=tuple(rises),
+            calm=self._calm(facts.ready_pods),
+            traffic=self._traffic.total(now) if sampled else None,
+            measured=self._leg.take(facts, now),
+        )
 
     def _calm(self, ready: tuple[Pod, ...]) -> Calm | None:
         spare = [_spare_bytes(pod.sample) for pod in ready]

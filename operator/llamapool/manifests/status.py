@@ -4,13 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llamapool.api import GROUP, KIND, VERSION, HybridModel
-from llamapool.domain.conditions import Condition, with_times
+from llamapool.domain.conditions import Condition, ConditionType, with_times
 from llamapool.domain.decide import Decision
 from llamapool.domain.facts import Facts, Pod, ServerSample
 from llamapool.domain.histogram import Histogram
 from llamapool.domain.limits import Record
 from llamapool.domain.quantity import format_bytes
+from llamapool.domain.trial import Trial
+from llamapool.domain.ttft import Assessment
+from llamapool.domain.values import time_text
 from llamapool.manifests.common import Manifest, selector_labels
+
+_TRIAL_SEEN = ("id", "result", "legsDone")
 
 
 def status_object(model_body: Mapping[str, Any], status: Manifest) -> Manifest:
@@ -81,11 +86,14 @@ def model_status(
     }
     if model.paused:
         status["paused"] = True
+    if decision.record.trial is not None:
+        status["trial"] = _trial(decision.record.trial)
     if ttft is not None:
         quantiles = {
             name: ttft.quantile(share) for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
         }
         status["ttft"] = {name: str(value) for name, value in quantiles.items() if value is not None}
+        status["ttft"] |= _known({"requests": int(ttft.count), **_ttft_bound(decision.ttft)})
     return {name: value for name, value in status.items() if value not in ({}, [])}
 
 
@@ -98,7 +106,7 @@ def what_people_see(status: Mapping[str, Any]) -> Any:
         "updatePending": bool(status.get("updatePending")),
         "selector": status.get("selector"),
         "conditions": [
-            {name: value for name, value in condition.items() if name != "lastTransitionTime"}
+            {name: value for name, value in condition.items() if name not in _moving_parts(condition)}
             for condition in status.get("conditions", [])
         ],
         "limit": status.get("memory", {}).get("limit"),
@@ -106,7 +114,49 @@ def what_people_see(status: Mapping[str, Any]) -> Any:
         "ttft": bool(status.get("ttft")),
         "cap": status.get("pool", {}).get("cap"),
         "limits": status.get("limits"),
+        "trial": {name: value for name, value in status.get("trial", {}).items() if name in _TRIAL_SEEN},
         "decisions": [entry.get("id") for entry in status.get("decisions", [])],
+    }
+
+
+def _moving_parts(condition: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields of a condition that move by themselves: the message that tells a figure does."""
+    figures = condition.get("type") == ConditionType.TTFT_HEALTHY
+    return ("lastTransitionTime", "message") if figures else ("lastTransitionTime",)
+
+
+def _trial(trial: Trial) -> Manifest:
+    legs = [
+        _known(
+            {
+                "pool": "on" if leg.pool_on else "off",
+                "requests": leg.requests,
+                "p90": f"{leg.p90_seconds:.3g}s",
+                "checkpoint": None if leg.checkpoint_seconds is None else f"{leg.checkpoint_seconds:.3g}s",
+            }
+        )
+        for leg in trial.legs
+    ]
+    return _known(
+        {
+            "id": trial.id,
+            "why": trial.why,
+            "startedAt": time_text(trial.started_at),
+            "endedAt": None if trial.ended_at is None else time_text(trial.ended_at),
+            "result": "Running" if trial.result is None else trial.result.value,
+            "message": trial.message or None,
+            "legsDone": len(trial.legs),
+            "legsWanted": trial.policy.legs,
+            "legs": legs,
+        }
+    )
+
+
+def _ttft_bound(assessed: Assessment) -> Manifest:
+    bound, share = assessed.bound_seconds, assessed.checkpoint_share
+    return {
+        "bound": None if bound is None else f"{bound:.3g}s",
+        "checkpointShare": None if share is None else f"{share:.0%}",
     }
 
 

@@ -1,0 +1,106 @@
+"""Memory outside the server's budget, for real: a memory-backed volume of its pod is filled in one burst."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.kubectl import until
+
+if TYPE_CHECKING:
+    from tests.support.models import Model
+
+FOLDER = "/burst"
+_FILE = "fill"
+
+POD_TEMPLATE: dict[str, Any] = {
+    "spec": {
+        "volumes": [{"name": "burst", "emptyDir": {"medium": "Memory"}}],
+        "containers": [{"name": "server", "volumeMounts": [{"name": "burst", "mountPath": FOLDER}]}],
+    }
+}
+"""Overlay of a HybridModel whose pods have such a volume."""
+
+
+def fill(model: Model, mebibytes: int) -> None:
+    """Write so many MiB at once; the kernel may kill the server, and this command with it, on the way."""
+    pod = model.pod()["metadata"]["name"]
+    command = f"head -c {mebibytes}M /dev/zero >> {FOLDER}/{_FILE}"
+    subprocess.run(
+        [
+            "kubectl",
+            "--namespace",
+            model.kubectl.namespace,
+            "exec",
+            pod,
+            "-c",
+            "server",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ],
+        capture_output=True,
+        timeout=60,
+        check=False,  # it dies with its container
+    )
+
+
+def drain(model: Model) -> None:
+    """Remove what was written: it outlives the container, and would keep the next one from starting."""
+    folder = _volume(model)
+    (folder / _FILE).unlink(missing_ok=True)
+
+
+def provoke_kill(model: Model, mebibytes: int) -> dict[str, Any]:
+    """Fill until the server is killed for memory; the kubelet's account of that, once it has one."""
+    before = model.restarts()
+    fill(model, mebibytes)
+
+    def ended() -> dict[str, Any] | None:
+        (status,) = model.pod()["status"]["containerStatuses"]
+        last: dict[str, Any] | None = status["state"].get("terminated") or (
+            status.get("lastState") or {}
+        ).get("terminated")
+        return last if last and (status["restartCount"] > before or "terminated" in status["state"]) else None
+
+    try:
+        return until("the server killed", ended, timeout_seconds=30, every_seconds=0.1)
+    finally:
+        drain(model)
+
+
+def hold_state(model: Model, topic: str, *, turns: int) -> None:
+    """One conversation; every turn of it leaves one more checkpoint."""
+    messages: list[dict[str, str]] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"{topic}, question number {turn}"})
+        answer = model.converse(messages, max_tokens=2)["choices"][0]["message"]["content"]
+        messages.append({"role": "assistant", "content": answer})
+
+
+def until_running(model: Model) -> None:
+    """Wait until the server's container is ready again, whatever conditions say."""
+
+    def ready() -> bool:
+        (status,) = model.pod()["status"]["containerStatuses"]
+        return bool(status["ready"])
+
+    until("the server ready again", ready, timeout_seconds=90)
+
+
+def _volume(model: Model) -> Path:
+    """The volume as the kubelet, in the lab's mount namespace, sees it."""
+    uid = model.pod()["metadata"]["uid"]
+    volume = f"var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/burst"
+    state = os.environ["LLAMAPOOL_LAB_STATE"]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it ended meanwhile
+            continue
+        if Path(command[0]).name == "kubelet" and any(state in word for word in command[1:]):
+            return process / "root" / volume
+    raise AssertionError("no kubelet of this lab runs")
