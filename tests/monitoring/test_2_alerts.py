@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.monitoring.conftest import SMALL_FILE
 from tests.monitoring.queries import rules
+from tests.support import bursts
 from tests.support.kubectl import until
 from tests.support.models import Model, manifest
 
@@ -105,6 +107,64 @@ def test_limits_not_acknowledged(prometheus: Prometheus, kubectl: Kubectl) -> No
     )  # fmt: skip
     prometheus.until_clear("LlamapoolLimitsNotAcknowledged", model="deaf")
     kubectl("delete", "hybridmodel", "deaf")
+
+
+def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None:
+    kubectl.apply(
+        manifest(
+            "bursty",
+            SMALL_FILE,
+            limit="1Gi",
+            pool={"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0},
+            tuning={"memory": "Auto", "cooldownSeconds": 0},
+            podTemplate=bursts.POD_TEMPLATE,
+        )
+    )
+    model = Model(kubectl, "bursty")
+    model.until_condition("LimitsApplied")
+    model.chat("hello")
+    for reason in ("PoolHalved", "PoolTurnedOff"):
+        fill_pool(model)
+        bursts.provoke_kill(model, 1024)
+        bursts.until_running(model)
+        until(reason, partial(has_decided, model, reason), timeout_seconds=30)
+    assert prometheus.until_firing("LlamapoolOOMLoop", model="bursty")["namespace"] == kubectl.namespace
+    labels = prometheus.until_firing("LlamapoolFallbackActive", model="bursty")
+    assert labels["reason"] == "TurnedOffAfterOOM"
+    patch(model, {"pool": {"mode": "Off"}})
+    prometheus.until_clear("LlamapoolFallbackActive", model="bursty")
+    prometheus.until_clear("LlamapoolOOMLoop", model="bursty")
+    kubectl("delete", "hybridmodel", "bursty")
+
+
+def fill_pool(model: Model) -> None:
+    """Leave released checkpoints in the pool: conversations that grow, each replaced by the next."""
+    for topic in ("rivers", "mountains", "forests", "deserts", "islands"):
+        text = f"tell me of {topic}"
+        for _ in range(4):
+            text += f" and then {model.chat(text, max_tokens=2)['choices'][0]['message']['content']}"
+
+
+def has_decided(model: Model, reason: str) -> bool:
+    return any(entry["reason"] == reason for entry in model.status().get("decisions", []))
+
+
+def test_a_trial_runs_and_comes_to_a_result(prometheus: Prometheus, chat: Model) -> None:
+    # No alert, but a fault of a kind: the panels of trials need one.
+    patch(chat, {"tuning": {"trial": {"legs": 7, "legSeconds": 10, "minRequests": 3}}})
+    chat.kubectl("annotate", "hybridmodel", chat.name, "llamapool.dev/trial=now")
+    results = ("TrialPoolHelps", "TrialPoolHarms", "TrialInconclusive")
+    until("a result", lambda: any(has_decided(chat, reason) for reason in results), timeout_seconds=240)
+    running = 'llamapool_model_condition_reason{condition="PoolActive", reason="TrialRunning"}'
+    assert prometheus.samples(running)
+    until("the pool is in use again", lambda: chat.until_condition("PoolActive"), timeout_seconds=60)
+
+
+def test_ttft_breach(prometheus: Prometheus, chat: Model) -> None:
+    patch(chat, {"tuning": {"targetP90Seconds": 0.001}})
+    prometheus.until_firing("LlamapoolTTFTBreach", model=chat.name)
+    patch(chat, {"tuning": {"targetP90Seconds": 60}})
+    prometheus.until_clear("LlamapoolTTFTBreach", model=chat.name)
 
 
 def test_scrape_failing_and_target_down(prometheus: Prometheus, chat: Model) -> None:
