@@ -114,8 +114,8 @@ def build_images(
 
 @app.command("prometheus")
 def build_prometheus() -> None:
-    """Build prometheus and promtool, which `exec` and `shell` have on PATH from then on."""
-    progress.say(f"prometheus and promtool are in {golang.prometheus()}")
+    """Build prometheus, promtool and podmonitor, which `exec` and `shell` have on PATH from then on."""
+    progress.say(f"prometheus, promtool and podmonitor are in {golang.prometheus()}")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The Go toolchain, and what is built with it: the Kubernetes components, helm, and Prometheus."""
+"""The Go toolchain, and what is built with it: the Kubernetes components, helm, and what monitoring needs."""
 
 import hashlib
 import os
@@ -33,6 +33,7 @@ PROGRAMS = (
 )
 _SOURCE = Path(__file__).parent / "kube"
 _PROMETHEUS = Path(__file__).parent / "prometheus"
+_POD_MONITOR = Path(__file__).parent / "podmonitor"
 _OLDEST_GO = (1, 25)  # what kube/go.mod asks for
 
 
@@ -49,7 +50,7 @@ def helm() -> Path:
 
 
 def prometheus() -> Path:
-    """Folder with prometheus and promtool."""
+    """Folder with prometheus, promtool and podmonitor."""
     return cache.entry(_prometheus_name(), _build_prometheus)
 
 
@@ -59,7 +60,8 @@ def prometheus_folder() -> Path:
 
 
 def _prometheus_name() -> str:
-    key = cache.digest(*((_PROMETHEUS / name).read_bytes() for name in ("go.mod", "go.sum")))[:12]
+    sources = sorted(file for folder in (_PROMETHEUS, _POD_MONITOR) for file in folder.iterdir())
+    key = cache.digest(*(file.read_bytes() for file in sources))[:12]
     return f"prometheus-{PROMETHEUS_VERSION}-{key}"
 
 
@@ -68,16 +70,22 @@ def _build_prometheus(folder: Path) -> None:
     # Of its two dozen ways of discovery only that of Kubernetes; the others take longer than all the rest.
     tags = "-tags=remove_all_sd,enable_kubernetes_sd"
     programs = [f"github.com/prometheus/prometheus/cmd/{name}" for name in ("prometheus", "promtool")]
+    flags = ("-v", "-trimpath", "-buildvcs=false", tags, f"-ldflags=-s -w -X {version}")
+    log = cache.log_file("prometheus")
     progress.run(
         f"building Prometheus {PROMETHEUS_VERSION}, some minutes the first time",
-        [
-            _go(), "build", "-v", "-trimpath", "-buildvcs=false", tags, f"-ldflags=-s -w -X {version}",
-            "-o", f"{folder}/", *programs,
-        ],
-        cache.log_file("prometheus"),
+        [_go(), "build", *flags, "-o", f"{folder}/", *programs],
+        log,
         cwd=_PROMETHEUS,
         environment=_environment(),
-    )  # fmt: skip
+    )
+    progress.run(
+        "building what tells how Prometheus Operator reads a PodMonitor",
+        [_go(), "build", *flags, "-o", folder / "podmonitor", "."],
+        log,
+        cwd=_POD_MONITOR,
+        environment=_environment(),
+    )
 
 
 def metrics_server() -> Path:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from tests.support.kubectl import Kubectl
 
 CHART = Path(__file__).parents[2] / "charts" / "llamapool"
+# Helm arguments for a cluster that has its kinds.
+PROMETHEUS_OPERATOR = (
+    "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
+    "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
+)  # fmt: skip
 
 
 def render(*arguments: str, namespace: str = "llamapool-system") -> str:

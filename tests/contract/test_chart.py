@@ -8,16 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contract.chart import CHART, objects, render
+from tests.contract.chart import CHART, PROMETHEUS_OPERATOR, objects, render
 from tests.contract.crd import crd
 from tests.support.kubectl import CommandError, run
 
 GOLDEN = Path(__file__).parent / "golden"
-
-PROMETHEUS_OPERATOR = (
-    "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
-    "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
-)  # fmt: skip
 
 # CRD, dashboards and rules are left out of them: their one copy is in crds/ and in the chart's own folders.
 VARIANTS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ import pytest
 
 from tests.models.hybrid import HybridShape
 from tests.monitoring.load import traffic
-from tests.monitoring.prometheus import Prometheus, running
+from tests.monitoring.prometheus import Prometheus, by_annotations, running
 from tests.support import chart
 from tests.support.kubectl import Kubectl
 from tests.support.models import Model, manifest, provide_model
@@ -56,7 +56,8 @@ def kubectl(operator: Kubectl) -> Iterator[Kubectl]:
 def prometheus(operator: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Prometheus, scraping what asks for it."""
     del operator
-    with running(tmp_path_factory.mktemp("prometheus")) as server:
+    folder = tmp_path_factory.mktemp("prometheus")
+    with running(folder, by_annotations(folder)) as server:
         yield server
 
 

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.support.chart import NAMESPACE, RELEASE, ROOT
-from tests.support.kubectl import Kubectl, until
+from tests.support.kubectl import Kubectl, run, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 EXAMPLE = ROOT / "docs" / "examples" / "prometheus.yaml"
-ADDRESS = "127.0.0.1:9190"
 SCRAPE_SECONDS = 1
 # A minute of the shipped rules is this many seconds here, so that an alert fires and clears within a test.
 SECONDS_A_MINUTE = 4
@@ -39,16 +38,27 @@ class Prometheus:
     """A running server.
 
     Attributes:
+        address: host and port.
         started_at: Unix seconds.
     """
 
+    address: str
     started_at: float
 
     def get(self, path: str, **parameters: str | float) -> Any:
         """What its HTTP API answers, the part ``data``."""
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"http://{ADDRESS}/api/v1/{path}?{query}", timeout=30) as response:
+        with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}?{query}", timeout=30) as response:
             return json.load(response)["data"]
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5) as response:
+                ready: bool = response.status == 200
+        except OSError:
+            return False
+        return ready
 
     def values(self, expression: str) -> list[tuple[Series, float]]:
         """Result of an instant query."""
@@ -118,16 +128,34 @@ def shortened(rules: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def running(folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus with its data and log in ``folder``, which scrapes what asks for it by annotation."""
+def by_annotations(folder: Path) -> dict[str, Any]:
+    """The documented configuration, which scrapes what asks for it by annotation, and the rules as delivered.
+
+    Args:
+        folder: where the rules are put.
+    """
     (folder / "rules").mkdir(parents=True)
     delivered = Kubectl(NAMESPACE).get("configmap", f"{RELEASE}-prometheus-rules")["data"]
     for name, text in delivered.items():
         (folder / "rules" / name).write_text(yaml.safe_dump(shortened(yaml.safe_load(text))))
-    config = yaml.safe_load(EXAMPLE.read_text())
+    config: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
     config["global"] = {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{SCRAPE_SECONDS}s"}
     config["rule_files"] = [str(folder / "rules" / Path(pattern).name) for pattern in config["rule_files"]]
+    return config
+
+
+def by_pod_monitors(rendered: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The configuration that Prometheus Operator makes of the PodMonitors among rendered objects."""
+    kinds = ("PodMonitor", "PrometheusRule")
+    text = yaml.safe_dump_all([found for found in rendered if found["kind"] in kinds])
+    config: dict[str, Any] = yaml.safe_load(run("podmonitor", stdin=text))
+    return config
+
+
+@contextmanager
+def running(folder: Path, config: dict[str, Any], address: str = "127.0.0.1:9190") -> Iterator[Prometheus]:
+    """A Prometheus with its data and log in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
     for job in config["scrape_configs"]:
         for discovery in job["kubernetes_sd_configs"]:
             # It runs beside the cluster, not in a pod with a service account.
@@ -141,24 +169,15 @@ def running(folder: Path) -> Iterator[Prometheus]:
                 program,
                 f"--config.file={folder / 'prometheus.yaml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address={ADDRESS}",
+                f"--web.listen-address={address}",
             ],
             stdout=log,
             stderr=log,
         )
         try:
-            server = Prometheus(started_at=time.time())
-            until("Prometheus is ready", _is_ready, timeout_seconds=30)
+            server = Prometheus(address=address, started_at=time.time())
+            until("Prometheus is ready", server.is_ready, timeout_seconds=30)
             yield server
         finally:
             process.terminate()
             process.wait(30)
-
-
-def _is_ready() -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{ADDRESS}/-/ready", timeout=5) as response:
-            ready: bool = response.status == 200
-    except OSError:
-        return False
-    return ready
