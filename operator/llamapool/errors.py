@@ -9,6 +9,8 @@ LlamapoolError
 ├── GgufError               a header that is not one of a GGUF file (domain/gguf.py)
 │   └── GgufTruncatedError
 ├── ModelFileError          a model file that could not be read (adapters/gguf_header.py)
+├── FetchError              a model's file that cannot be brought into place
+│   └── TransferInterruptedError   a transfer that may succeed when it is tried again
 └── ClusterError            an answer of the Kubernetes API other than success
     ├── NotFoundError
     ├── ConflictError       somebody wrote first, or the object exists already
@@ -47,6 +49,22 @@ class LimitsFileError(LlamapoolError, ValueError):
 
 class FactsMessageError(LlamapoolError, ValueError):
     """A termination message that is not the facts of a model as llamapool writes them."""
+
+
+class FetchError(LlamapoolError):
+    """A model's file cannot be brought into place: refused, wrong, or no room for it."""
+
+
+class TransferInterruptedError(FetchError):
+    """A transfer ended before it was complete; another try may go on from there.
+
+    Attributes:
+        after_seconds: how long the server asks to wait before it; None: it does not say.
+    """
+
+    def __init__(self, message: str, *, after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.after_seconds = after_seconds
 
 
 class ScrapeError(LlamapoolError):

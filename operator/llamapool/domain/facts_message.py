@@ -41,9 +41,19 @@ class FetchedModel:
     projector_bytes: int | None = None
 
 
-def to_message(model: FetchedModel) -> str:
-    """Write the message; of a model too unusual to fit, the figures for people alone."""
-    message = {"v": VERSION, "sha256": model.sha256, **_written(model.facts)}
+def to_message(model: FetchedModel, *, spec: str | None = None) -> str:
+    """Write the message; of a model too unusual to fit, the figures for people alone.
+
+    Args:
+        model: the model.
+        spec: identifies what was asked for, so that the facts of another model are not taken for these.
+    """
+    head = (
+        {"v": VERSION, "sha256": model.sha256}
+        if spec is None
+        else {"v": VERSION, "spec": spec, "sha256": model.sha256}
+    )
+    message = {**head, **_written(model.facts)}
     if model.draft is not None:
         message["draft"] = _written(model.draft)
     if model.projector_bytes is not None:
@@ -51,8 +61,18 @@ def to_message(model: FetchedModel) -> str:
     text = json.dumps(message, separators=(",", ":"))
     if len(text.encode()) <= MAX_MESSAGE_BYTES:
         return text
-    summary = {"v": VERSION, "sha256": model.sha256, "file_bytes": model.facts.file_bytes}
-    return json.dumps({**summary, **model.facts.summary()}, separators=(",", ":"))
+    summary = {**head, "file_bytes": model.facts.file_bytes, **model.facts.summary()}
+    return json.dumps(summary, separators=(",", ":"))
+
+
+def to_error_message(error: str) -> str:
+    """Write the message of an init container that failed; a long error loses its middle."""
+    for kept in range(len(error), 0, -64):
+        text = error if kept == len(error) else f"{error[: kept // 2]} … {error[len(error) - kept // 2 :]}"
+        message = json.dumps({"v": VERSION, "error": text}, separators=(",", ":"), ensure_ascii=False)
+        if len(message.encode()) <= MAX_MESSAGE_BYTES:
+            return message
+    return json.dumps({"v": VERSION, "error": "?"})
 
 
 def from_message(text: str) -> FetchedModel | None:

@@ -1,0 +1,1 @@
+"""Bringing a model's files into place: `llamapool fetch`."""
