@@ -12,8 +12,9 @@ from llamapool.domain.memory import PoolPolicy
 from llamapool.domain.owned import refusal_of_argument, refusal_of_environment
 from llamapool.domain.quantity import parse_size
 from llamapool.domain.tuning import TrialPolicy, Tuning
-from llamapool.errors import InvalidFieldError, UnsupportedFieldError
+from llamapool.errors import InvalidFieldError
 from llamapool.fields import Fields
+from llamapool.sources import Artifacts, SecretKey, parse_artifacts
 
 GROUP = "llamapool.dev"
 VERSION = "v1alpha1"
@@ -25,8 +26,9 @@ PAUSED_ANNOTATION = f"{GROUP}/paused"
 DEFAULT_SLOTS = 4
 DEFAULT_LIMIT_PERCENT = 6.25
 DEFAULT_IDLE_TRIM_SECONDS = 60
-_SOURCES = ("huggingFace", "http", "s3", "pvc", "image")
+_ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany")
 _OWNED_LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component")
+_OWNED_FETCH_FIELDS = ("image", "args", "command")
 _OWNED_CONTAINER_FIELDS = {
     "image": "spec.server.image",
     "args": "spec.server.extraArgs",
@@ -37,29 +39,20 @@ _OWNED_CONTAINER_FIELDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PvcSource:
-    """A file on a PersistentVolumeClaim; `path` is relative to the volume's root."""
+class CacheSpec:
+    """The claim that downloaded files are kept on (`spec.model.cache`).
 
-    claim_name: str
-    path: str
+    Attributes:
+        size: what to claim, as a quantity.
+        storage_class_name: None: the cluster's default.
+        access_mode: ReadWriteOnce, or ReadWriteMany for replicas on several nodes.
+        retain: the claim outlives the model.
+    """
 
-
-@dataclass(frozen=True, kw_only=True)
-class ImageSource:
-    """A file in the server's image; `path` is absolute."""
-
-    path: str
-
-
-Source = PvcSource | ImageSource
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretKey:
-    """One key of a Secret in the model's namespace."""
-
-    name: str
-    key: str
+    size: str
+    storage_class_name: str | None
+    access_mode: str
+    retain: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +79,8 @@ class HybridModel:
 
     Attributes:
         name, namespace, uid, generation: from its metadata; uid is empty for a manifest not yet applied.
-        model: where the GGUF file is.
-        mmproj, draft: projector and draft model, where given.
+        files: what the server loads: model, projector, draft model.
+        cache: the claim that downloaded files are kept on; None: they are kept as long as their pod.
         alias: the model's name in the API.
         server: how llama-server runs.
         resources: `spec.resources` as given, every quantity checked.
@@ -105,9 +98,8 @@ class HybridModel:
     namespace: str
     uid: str
     generation: int
-    model: Source
-    mmproj: Source | None
-    draft: Source | None
+    files: Artifacts
+    cache: CacheSpec | None
     alias: str
     server: ServerSpec
     resources: Mapping[str, Any]
@@ -142,9 +134,8 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         namespace=metadata.optional_text("namespace") or "default",
         uid=metadata.optional_text("uid") or "",
         generation=metadata.optional_whole("generation", least=0) or 0,
-        model=_source(model),
-        mmproj=_source(model.child("mmproj")) if model.has("mmproj") else None,
-        draft=_source(model.child("draft")) if model.has("draft") else None,
+        files=parse_artifacts(model),
+        cache=_cache(model.child("cache")),
         alias=model.optional_text("alias") or name,
         server=_server(server, slots),
         resources=spec.child("resources").values,
@@ -156,7 +147,9 @@ def parse_model(body: Mapping[str, Any]) -> HybridModel:
         pool=_pool_policy(pool, slots),
         idle_trim_seconds=DEFAULT_IDLE_TRIM_SECONDS if idle_trim_seconds is None else idle_trim_seconds,
         tuning=_tuning(spec.child("tuning")),
-        shape=_digest([model.values, server.values]),
+        shape=_digest(
+            [{name: value for name, value in model.values.items() if name != "cache"}, server.values]
+        ),
     )
 
 
@@ -170,31 +163,22 @@ def _paused(annotations: Fields) -> bool:
     return bool(value == "true")
 
 
-def _source(model: Fields) -> Source:
-    """Read the source of a model, of its projector or of its draft model."""
-    source = model.child("source")
-    given = [kind for kind in _SOURCES if source.has(kind)]
-    if len(given) != 1:
-        raise InvalidFieldError(source.path, given, f"must be exactly one of {', '.join(_SOURCES)}")
-    if given[0] not in ("pvc", "image"):
-        raise UnsupportedFieldError(source.path, given[0], "is not served by this release; use pvc or image")
-    if model.has("sha256"):
-        raise UnsupportedFieldError(
-            model.at("sha256"),
-            model.raw("sha256"),
-            "is not checked by this release for pvc and image; remove it",
-        )
-    place = source.child(given[0])
-    path = place.text("path")
-    if ".." in path.split("/"):
-        raise InvalidFieldError(place.at("path"), path, 'must not contain ".."')
-    if given[0] == "image":
-        if not path.startswith("/"):
-            raise InvalidFieldError(place.at("path"), path, "must be the absolute path in the image")
-        return ImageSource(path=path)
-    if path.startswith("/"):
-        raise InvalidFieldError(place.at("path"), path, "must be relative to the volume's root")
-    return PvcSource(claim_name=place.text("claimName"), path=path)
+def _cache(cache: Fields) -> CacheSpec | None:
+    if not cache.values:
+        return None
+    size = cache.raw("size")
+    if size is None:
+        raise InvalidFieldError(cache.at("size"), None, "must be set, such as 40Gi: the size of the claim")
+    parse_size(size, field=cache.at("size"))
+    retain = cache.raw("retain")
+    if retain not in (None, True, False):
+        raise InvalidFieldError(cache.at("retain"), retain, "must be true or false")
+    return CacheSpec(
+        size=str(size),
+        storage_class_name=cache.optional_text("storageClassName"),
+        access_mode=cache.choice("accessMode", _ACCESS_MODES, default=_ACCESS_MODES[0]),
+        retain=retain is not False,
+    )
 
 
 def _server(server: Fields, slots: int) -> ServerSpec:
@@ -295,6 +279,12 @@ def _require_free_overlay(template: Fields) -> None:
     for name in labels.values:
         if name in _OWNED_LABELS or name.startswith(f"{GROUP}/"):
             raise InvalidFieldError(labels.at(name), labels.raw(name), "is set by the operator; remove it")
+    for container in template.child("spec").items("initContainers"):
+        for name in _OWNED_FETCH_FIELDS:
+            if container.raw("name") == "fetch" and container.has(name):
+                raise InvalidFieldError(
+                    container.at(name), container.raw(name), "is set by the operator; remove it"
+                )
     for container in template.child("spec").items("containers"):
         if container.raw("name") != "server":
             continue

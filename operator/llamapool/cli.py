@@ -15,10 +15,12 @@ from llamapool.console import commands
 from llamapool.domain.decide import decide
 from llamapool.domain.facts import Facts
 from llamapool.errors import InvalidFieldError, LlamapoolError
-from llamapool.manifests.common import Manifest
+from llamapool.fetch_command import fetch
+from llamapool.manifests.common import Images, Manifest
 from llamapool.manifests.configmap import limits_configmap
 from llamapool.manifests.deployment import deployment
 from llamapool.manifests.disruption import disruption_budget
+from llamapool.manifests.fetch import cache_claim
 from llamapool.manifests.service import service
 from llamapool.settings import Settings
 
@@ -28,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(commands.app)
+app.command()(fetch)
 
 
 class Output(StrEnum):
@@ -48,7 +51,8 @@ def operator(
 ) -> None:
     """Run the operator until it is told to stop.
 
-    Example: LLAMAPOOL_SERVER_IMAGE=llamapool/llama-server:0.1.0 llamapool operator --namespace models
+    Example: LLAMAPOOL_SERVER_IMAGE=llamapool/llama-server LLAMAPOOL_OPERATOR_IMAGE=llamapool/operator
+    llamapool operator --namespace models
     """
     # Only this command needs kopf and the Kubernetes client, which take a second to import.
     from llamapool import handlers  # noqa: PLC0415
@@ -70,12 +74,16 @@ def render(
         str,
         typer.Option(envvar="LLAMAPOOL_SERVER_IMAGE", help="Image where a model names none."),
     ] = "llamapool/llama-server",
+    operator_image: Annotated[
+        str, typer.Option(envvar="LLAMAPOOL_OPERATOR_IMAGE", help="Image that fetches models.")
+    ] = "llamapool/operator",
 ) -> None:
     """Print the objects that the operator would create for new HybridModels; needs no cluster.
 
     Example: llamapool render hybridmodel.yaml -o yaml | kubectl diff -f -
     """
-    objects = [made for body in _models(file.read(), file.name) for made in objects_of(body, server_image)]
+    images = Images(server=server_image, operator=operator_image)
+    objects = [made for body in _models(file.read(), file.name) for made in objects_of(body, images)]
     if output is Output.JSON:
         typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
     else:
@@ -88,7 +96,7 @@ def version() -> None:
     typer.echo(installed_version("llamapool"))
 
 
-def objects_of(body: Mapping[str, Any], server_image: str) -> list[Manifest]:
+def objects_of(body: Mapping[str, Any], images: Images) -> list[Manifest]:
     """Return what the operator creates for a HybridModel that is new to it, in that order.
 
     Raises:
@@ -108,7 +116,8 @@ def objects_of(body: Mapping[str, Any], server_image: str) -> list[Manifest]:
     return [
         limits_configmap(model, decision.limits, decision.record),
         service(model, scrape_annotations=True),
-        deployment(model, server_image),
+        *([] if (claim := cache_claim(model)) is None else [claim]),
+        deployment(model, images),
         disruption_budget(model),
     ]
 

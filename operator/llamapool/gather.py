@@ -1,6 +1,7 @@
 """Reading what is there: a model's objects, its pods and one scrape of each server."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -8,16 +9,18 @@ from typing import Any
 from llamapool.adapters.cluster import Cluster, Manifest
 from llamapool.adapters.scrape import Scraper
 from llamapool.api import HybridModel
-from llamapool.domain.facts import Facts, Pod, ScrapeFailure, ServerSample, Workload
+from llamapool.domain.facts import Facts, Fetch, FetchPhase, Pod, ScrapeFailure, ServerSample, Workload
 from llamapool.domain.limits import Limits, Record
 from llamapool.errors import LimitsFileError, ScrapeError
 from llamapool.manifests.common import (
+    FETCH_CONTAINER,
     GENERATION_ANNOTATION,
     LIMITS_FILE,
     METRICS_PORT,
     MODEL_LABEL,
     RECORD_FILE,
     SERVER_CONTAINER,
+    cache_name,
     limits_name,
 )
 from llamapool.terminations import ends_of, memory_limit, resize_of
@@ -28,7 +31,7 @@ class Observed:
     """A model's objects as the API server has them, and the facts read from them.
 
     Attributes:
-        configmap, service, deployment, disruption_budget: None where there is none.
+        configmap, service, deployment, disruption_budget, cache_claim: None where there is none.
         facts: what a decision is made on.
         unreadable: why limits.json or record.json could not be read back, for the log.
     """
@@ -37,15 +40,24 @@ class Observed:
     service: Manifest | None
     deployment: Manifest | None
     disruption_budget: Manifest | None
+    cache_claim: Manifest | None
     facts: Facts
     unreadable: tuple[str, ...]
 
 
-def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Executor) -> Observed:
+def gather(
+    model: HybridModel,
+    cluster: Cluster,
+    scraper: Scraper,
+    executor: Executor,
+    *,
+    known: Mapping[str, Any] | None = None,
+) -> Observed:
     """Read everything about a model.
 
     Args:
         model: the model.
+        known: `status.model` as last written.
         cluster: where its objects are.
         scraper: the way to its servers' metrics.
         executor: runs the scrapes of several pods at once.
@@ -62,10 +74,15 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
         (pod for pod in pods if "deletionTimestamp" not in pod["metadata"]),
         key=lambda pod: str(pod["metadata"]["name"]),
     )
+    cache_claim = None
+    if model.cache is not None and model.files.downloaded:
+        cache_claim = cluster.get("PersistentVolumeClaim", model.namespace, cache_name(model.name))
     samples = executor.map(lambda pod: _scrape(pod, scraper), living)
     written, record, unreadable = read_limits(configmap)
+    seen = tuple(read_pod(pod, sample) for pod, sample in zip(living, samples, strict=True))
     return Observed(
         configmap=configmap,
+        cache_claim=cache_claim,
         service=service,
         deployment=deployment,
         disruption_budget=disruption_budget,
@@ -76,11 +93,13 @@ def gather(model: HybridModel, cluster: Cluster, scraper: Scraper, executor: Exe
             written=written,
             record=record,
             workload=None if deployment is None else read_workload(deployment),
-            pods=tuple(read_pod(pod, sample) for pod, sample in zip(living, samples, strict=True)),
             ends=tuple(end for pod in pods for end in ends_of(pod)),
             pod_uids=frozenset(pod["metadata"]["uid"] for pod in pods),
             tuning=model.tuning,
             trial_request=model.trial_request,
+            pods=seen,
+            model=_model_facts(model, seen, known),
+            cache_is_shared=None if cache_claim is None else _is_shared(cache_claim),
         ),
         unreadable=unreadable,
     )
@@ -137,7 +156,64 @@ def read_pod(pod: Manifest, sample: ServerSample | ScrapeFailure | None) -> Pod:
         sample=sample,
         container_id=str(container.get("containerID") or "") if _runs(container) else "",
         resize=resize_of(pod),
+        fetch=read_fetch(pod),
     )
+
+
+def read_fetch(pod: Manifest) -> Fetch | None:
+    """Return what a pod's init container reports; None before it was started, and where there is none.
+
+    What it said last counts until it says something else: while it waits to be started again after a failure,
+    and while it tries again.
+    """
+    statuses = pod.get("status", {}).get("initContainerStatuses") or []
+    status = next((each for each in statuses if each["name"] == FETCH_CONTAINER), None)
+    if status is None:
+        return None
+    state = status.get("state") or {}
+    ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
+    if ended is not None:
+        return _ended_fetch(ended, running="running" in state)
+    waiting = state.get("waiting") or {}
+    if "running" not in state and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+        return Fetch(phase=FetchPhase.FAILED, error=_words(waiting))  # its image cannot be pulled
+    return Fetch(phase=FetchPhase.RUNNING) if "running" in state else None
+
+
+def _ended_fetch(ended: Mapping[str, Any], *, running: bool) -> Fetch:
+    message = _message(ended)
+    if ended.get("exitCode") == 0:
+        facts = {name: value for name, value in message.items() if name != "v"}
+        return Fetch(phase=FetchPhase.DONE, spec=message.get("spec"), facts=facts or None)
+    error = str(message.get("error") or _words(ended))
+    return Fetch(phase=FetchPhase.FAILED, error=f"{error}; it is tried again now" if running else error)
+
+
+def _message(ended: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a termination message as the object that it is; empty where it is none."""
+    try:
+        message = json.loads(ended.get("message") or "")
+    except json.JSONDecodeError:
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _words(state: Mapping[str, Any]) -> str:
+    parts = (state.get("reason"), state.get("message"))
+    return ": ".join(str(part) for part in parts if part) or f"exit code {state.get('exitCode')}"
+
+
+def _model_facts(
+    model: HybridModel, pods: Sequence[Pod], known: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return the facts of the files that the spec names: a pod of an earlier spec has those of others."""
+    reported = [pod.fetch.facts for pod in pods if pod.fetch is not None and pod.fetch.facts is not None]
+    of_these = [facts for facts in (*reported, known or {}) if facts.get("spec") == model.files.digest]
+    return of_these[0] if of_these else None
+
+
+def _is_shared(claim: Manifest) -> bool:
+    return bool({"ReadWriteMany", "ReadOnlyMany"}.intersection(claim["spec"].get("accessModes", [])))
 
 
 def _scrape(pod: Manifest, scraper: Scraper) -> ServerSample | ScrapeFailure | None:

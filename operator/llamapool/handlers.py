@@ -25,7 +25,7 @@ from llamapool.api import GROUP, PLURAL, VERSION
 from llamapool.errors import ClusterError, NotFoundError
 from llamapool.leadership import Leadership
 from llamapool.loop import Loop
-from llamapool.manifests.common import MODEL_LABEL
+from llamapool.manifests.common import MODEL_LABEL, Images
 from llamapool.page.history import TtftHistory
 from llamapool.page.render import Frame
 from llamapool.page.routes import StatusPage
@@ -62,7 +62,7 @@ def run(settings: Settings) -> None:
             scraper=HttpScraper(timeout_seconds=settings.loop.scrape_timeout_seconds),
             metrics=metrics,
             executor=executor,
-            server_image=settings.server_image,
+            images=Images(server=settings.server_image, operator=settings.operator_image),
             scrape_annotations=settings.scrape_annotations,
             settings=settings.loop,
         )

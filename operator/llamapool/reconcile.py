@@ -30,12 +30,13 @@ from llamapool.errors import (
     UnsupportedFieldError,
 )
 from llamapool.gather import Observed, gather, read_limits
-from llamapool.manifests.common import GENERATION_ANNOTATION, limits_name
+from llamapool.manifests.common import GENERATION_ANNOTATION, MODEL_LABEL, Images, limits_name
 from llamapool.manifests.configmap import limits_configmap
 from llamapool.manifests.deployment import deployment
 from llamapool.manifests.disruption import disruption_budget
 from llamapool.manifests.drift import difference
 from llamapool.manifests.event import decision_event
+from llamapool.manifests.fetch import cache_claim
 from llamapool.manifests.rollout import roll
 from llamapool.manifests.service import service
 from llamapool.manifests.status import model_status, status_object, unusable_status, what_people_see
@@ -67,7 +68,7 @@ class Reconciler:
         scraper: the way to the servers' metrics.
         metrics: the operator's own metrics.
         executor: runs the scrapes of one model's pods at once.
-        server_image: image of llama-server where a model names none.
+        images: the images of model pods.
         scrape_annotations: whether Services ask a Prometheus to scrape them.
         settings: intervals.
         clock: the time, with its zone.
@@ -77,7 +78,7 @@ class Reconciler:
     scraper: Scraper
     metrics: Metrics
     executor: Executor
-    server_image: str
+    images: Images
     scrape_annotations: bool = True
     settings: LoopSettings
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -102,9 +103,7 @@ class Reconciler:
         try:
             model = parse_model(body)
         except UnsupportedFieldError as error:
-            source = error.field == "spec.model.source"
-            reason = Reason.MODEL_SOURCE_UNSUPPORTED if source else Reason.FIELD_UNSUPPORTED
-            return self._tell_unusable(body, unusable(reason, str(error)), now)
+            return self._tell_unusable(body, unusable(Reason.FIELD_UNSUPPORTED, str(error)), now)
         except InvalidFieldError as error:
             return self._tell_unusable(body, unusable(Reason.SPEC_INVALID, str(error)), now)
         try:
@@ -123,7 +122,9 @@ class Reconciler:
 
     def _serve(self, model: HybridModel, body: Manifest, now: datetime) -> bool:
         key, memory = (model.namespace, model.name), self._memory_of((model.namespace, model.name))
-        observed = gather(model, self.cluster, self.scraper, self.executor)
+        observed = gather(
+            model, self.cluster, self.scraper, self.executor, known=(body.get("status") or {}).get("model")
+        )
         _require_ours(model, observed)
         facts = memory.observation.take(observed.facts, now=now.timestamp())
         decision = decide(facts, now=_text(now))
@@ -132,10 +133,12 @@ class Reconciler:
         conditions = judge(facts, decision)
         ttft = None if facts.traffic is None else facts.traffic.time_to_first_token
 
-        workload, update_pending = roll(deployment(model, self.server_image), observed.deployment, body)
+        workload, update_pending = roll(deployment(model, self.images), observed.deployment, body)
         if not model.paused:
             self._write_limits(model, observed, decision, memory, now)
             self._keep(service(model, scrape_annotations=self.scrape_annotations), observed.service)
+            if (claim := cache_claim(model)) is not None:
+                self._keep(claim, observed.cache_claim)
             self._keep(workload, observed.deployment)
             self._keep(disruption_budget(model), observed.disruption_budget)
             self._nudge(model, facts, decision)
@@ -286,6 +289,14 @@ def _require_ours(model: HybridModel, observed: Observed) -> None:
                 "NameTaken",
                 f"{kind} {name} is not this model's; rename the model, or remove that object",
             )
+    claim = observed.cache_claim
+    if claim is not None and claim["metadata"].get("labels", {}).get(MODEL_LABEL) != model.name:
+        name = claim["metadata"]["name"]
+        raise OwnershipError(
+            409,
+            "NameTaken",
+            f"PersistentVolumeClaim {name} is not of a model of this name; rename the model or that claim",
+        )
 
 
 def _acknowledged(facts: Facts, decision: Decision) -> bool:

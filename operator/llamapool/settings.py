@@ -82,6 +82,9 @@ class Settings:
     server_image: str
     """Image of llama-server where a model names none (LLAMAPOOL_SERVER_IMAGE)."""
 
+    operator_image: str
+    """Image of the init container of model pods, the operator's own (LLAMAPOOL_OPERATOR_IMAGE)."""
+
     namespaces: tuple[str, ...] = ()
     """Namespaces that are watched; empty: all (LLAMAPOOL_NAMESPACES, comma-separated)."""
 
@@ -101,14 +104,18 @@ class Settings:
         Raises:
             InvalidFieldError: a variable is missing or cannot be used; names it, its value and what is right.
         """
-        image = environment.get("LLAMAPOOL_SERVER_IMAGE", "")
-        if not image:
-            raise InvalidFieldError(
-                "LLAMAPOOL_SERVER_IMAGE", image, "must name the default image of the pooled llama-server"
-            )
         namespaces = environment.get("LLAMAPOOL_NAMESPACES", "").split(",")
         return cls(
-            server_image=image,
+            server_image=_required(
+                environment,
+                "LLAMAPOOL_SERVER_IMAGE",
+                "must name the default image of the pooled llama-server",
+            ),
+            operator_image=_required(
+                environment,
+                "LLAMAPOOL_OPERATOR_IMAGE",
+                "must name the operator's own image, which fetches models",
+            ),
             namespaces=tuple(namespace.strip() for namespace in namespaces if namespace.strip()),
             scrape_annotations=_choice(environment, "LLAMAPOOL_SCRAPE_ANNOTATIONS", ("true", "false"), "true")
             == "true",
@@ -127,6 +134,13 @@ class Settings:
             ),
             election=_election(environment),
         )
+
+
+def _required(environment: Mapping[str, str], name: str, expected: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise InvalidFieldError(name, value, expected)
+    return value
 
 
 def _election(environment: Mapping[str, str]) -> ElectionSettings:

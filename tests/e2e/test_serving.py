@@ -84,8 +84,8 @@ def test_every_change_of_the_cap_is_an_event_told_once(create: Callable[..., Mod
 
 
 def test_a_bad_source_is_said_in_the_condition_and_nothing_is_deployed(create: Callable[..., Model]) -> None:
-    model = create(model={"source": {"huggingFace": {"repo": "example/model", "files": ["model.gguf"]}}})
+    model = create(model={"source": {"image": {"path": "/models/tiny.gguf"}}, "sha256": "0" * 64})
     condition = model.until_condition("Ready", "False")
-    assert condition["reason"] == "ModelSourceUnsupported"
-    assert "huggingFace" in condition["message"]
+    assert condition["reason"] == "FieldUnsupported"
+    assert "spec.model.sha256" in condition["message"]
     assert model.kubectl.find("deployment", model.name) is None

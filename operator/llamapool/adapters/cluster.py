@@ -23,6 +23,7 @@ _PATHS: Final = {
     "Event": ("/api/v1", "events"),
     "HybridModel": ("/apis/llamapool.dev/v1alpha1", "hybridmodels"),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
+    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
     "Pod": ("/api/v1", "pods"),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "Service": ("/api/v1", "services"),

@@ -1,6 +1,9 @@
 """What is known about a model when its limits are decided: values from the cluster and from its servers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from llamapool.domain.black_box import BlackBox
 from llamapool.domain.histogram import Histogram
@@ -83,6 +86,31 @@ class ScrapeFailure:
     message: str
 
 
+class FetchPhase(StrEnum):
+    """How far the init container that brings a model's files into its pod has come."""
+
+    RUNNING = "running"
+    FAILED = "failed"
+    DONE = "done"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetch:
+    """What the init container of a pod reports.
+
+    Attributes:
+        phase: how far it has come.
+        spec: digest of what it was asked for; None: it has not said.
+        facts: of the model, in the form that status keeps them; None: none yet, or none that fit.
+        error: why it failed; None: it did not.
+    """
+
+    phase: FetchPhase
+    spec: str | None = None
+    facts: Mapping[str, Any] | None = None
+    error: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resize:
     """A change of the memory limit in place that was asked for and is not in effect.
@@ -114,6 +142,7 @@ class Pod:
         sample: its server's metrics, or why there are none; None: not asked, since it does not run.
         container_id: of the running server's container; empty where none runs.
         resize: a resize in place that the kubelet has not carried out.
+        fetch: its init container; None: there is none, or it was not started yet.
     """
 
     name: str
@@ -128,6 +157,7 @@ class Pod:
     sample: ServerSample | ScrapeFailure | None
     container_id: str = ""
     resize: Resize | None = None
+    fetch: Fetch | None = None
 
     @property
     def planned_limit_bytes(self) -> int | None:
@@ -175,6 +205,9 @@ class Facts:
         traffic: what was observed of requests lately; None: no server's metrics are known.
         measured: what was observed in the leg of a trial that runs; None: nothing yet.
         trial_request: what asks for a trial, any text; empty: nothing does.
+        model: facts of the files that the spec names, as status keeps them (facts_message.from_status reads
+            them); None: not known.
+        cache_is_shared: the claim that files are kept on can be on several nodes; None: there is no claim.
     """
 
     model_uid: str
@@ -192,6 +225,8 @@ class Facts:
     traffic: Traffic | None = None
     measured: Measured | None = None
     trial_request: str = ""
+    model: Mapping[str, Any] | None = None
+    cache_is_shared: bool | None = None
 
     @property
     def shrinking(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from llamapool.domain.conditions import Condition, ConditionStatus, ConditionType, PoolMode, Reason
 from llamapool.domain.decide import Decision
-from llamapool.domain.facts import Facts, ServerSample
+from llamapool.domain.facts import Facts, FetchPhase, ServerSample
 from llamapool.domain.ladder import Pool
 from llamapool.domain.memory import fit_of
 from llamapool.domain.quantity import format_bytes
@@ -38,11 +38,33 @@ def _ready(facts: Facts, decision: Decision) -> Condition:
         message = f"{decision.looping} kills for memory within ten minutes: see condition Degraded"
         return ready(FALSE, Reason.OOM_LOOPING, message)
     if count:
-        return ready(TRUE, Reason.SERVING, f"{min(count, wanted)} of {wanted} replicas answer requests")
+        serving = f"{min(count, wanted)} of {wanted} replicas answer requests"
+        if count < wanted and facts.cache_is_shared is False:
+            serving += (
+                "; the cache is ReadWriteOnce, so all of them must be on one node: set"
+                " spec.model.cache.accessMode to ReadWriteMany on a new claim, or omit spec.model.cache"
+            )
+        return ready(TRUE, Reason.SERVING, serving)
+    fetching = _fetching(facts)
+    if fetching is not None:
+        return ready(FALSE, *fetching)
     troubles = [f"pod {pod.name}: {pod.trouble}" for pod in facts.pods if pod.trouble is not None]
     if facts.workload is not None and facts.workload.failure is not None:
         return ready(FALSE, Reason.ROLLOUT_FAILED, "; ".join([facts.workload.failure, *troubles]))
     return ready(FALSE, Reason.STARTING, "; ".join(troubles) or "no replica answers requests yet")
+
+
+def _fetching(facts: Facts) -> tuple[Reason, str] | None:
+    """Return what the init containers do as long as no server runs; None where they are done."""
+    unmet = [(pod.name, pod.fetch) for pod in facts.pods if pod.fetch is not None and not pod.running]
+    failed = [f"pod {name}: {fetch.error}" for name, fetch in unmet if fetch.phase is FetchPhase.FAILED]
+    if failed:
+        return Reason.FETCH_FAILED, "; ".join(failed)
+    running = [name for name, fetch in unmet if fetch.phase is FetchPhase.RUNNING]
+    if running:
+        progress = f"kubectl logs {running[0]} --container fetch"
+        return Reason.FETCHING, f"the model's files are fetched; progress: {progress}"
+    return None
 
 
 def _memory_fits(facts: Facts, decision: Decision) -> Condition:

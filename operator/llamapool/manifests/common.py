@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from llamapool.api import GROUP, KIND, VERSION, HybridModel
@@ -11,6 +12,7 @@ Manifest = dict[str, Any]
 HTTP_PORT = 8080
 METRICS_PORT = 9090
 SERVER_CONTAINER = "server"
+FETCH_CONTAINER = "fetch"
 LIMITS_FILE = "limits.json"
 RECORD_FILE = "record.json"
 MODEL_LABEL = f"{GROUP}/model"
@@ -18,9 +20,27 @@ GENERATION_ANNOTATION = f"{GROUP}/limits-generation"
 DIGEST_ANNOTATION = f"{GROUP}/desired-digest"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """The images of a model's pods.
+
+    Attributes:
+        server: llama-server, where a model names none.
+        operator: the init container's, the operator's own.
+    """
+
+    server: str
+    operator: str
+
+
 def limits_name(model_name: str) -> str:
     """Return the name of a model's limits ConfigMap."""
     return f"{model_name}-limits"
+
+
+def cache_name(model_name: str) -> str:
+    """Return the name of the claim that a model's downloaded files are kept on."""
+    return f"{model_name}-cache"
 
 
 def selector_labels(model_name: str) -> dict[str, str]:

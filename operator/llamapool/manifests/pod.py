@@ -2,16 +2,23 @@
 
 from typing import Any
 
-from llamapool.api import HybridModel, PvcSource
+from llamapool.api import HybridModel
 from llamapool.manifests import arguments as args
 from llamapool.manifests.common import (
     HTTP_PORT,
     LIMITS_FILE,
     METRICS_PORT,
     SERVER_CONTAINER,
+    Images,
     Manifest,
     labels,
     limits_name,
+)
+from llamapool.manifests.fetch import (
+    cache_mounts,
+    claim_mounts,
+    fetch_container,
+    file_volumes,
 )
 from llamapool.manifests.overlay import lay_over
 
@@ -19,18 +26,16 @@ USER_ID = 65532
 STARTUP_PERIOD_SECONDS = 2
 STARTUP_SECONDS = 3600
 """A model is read from storage before its server answers; loading for up to an hour is not a failure."""
+DOWNLOAD_SECONDS = 6 * 3600
+"""A rollout is not called failed while a large model may still be downloading over a slow line."""
 ENDPOINT_REMOVAL_SECONDS = 5
 TERMINATION_GRACE_SECONDS = 300
 """On SIGTERM the server answers what is running and then ends; that long a request may take."""
 
 
-def pod_template(model: HybridModel, server_image: str) -> Manifest:
-    """Return the pod template, the user's overlay laid over it.
-
-    Args:
-        model: the model.
-        server_image: the image where the model names none.
-    """
+def pod_template(model: HybridModel, images: Images) -> Manifest:
+    """Return the pod template, the user's overlay laid over it."""
+    fetch = fetch_container(model, images.operator)
     template: Manifest = {
         "metadata": {"labels": labels(model.name)},
         "spec": {
@@ -43,10 +48,16 @@ def pod_template(model: HybridModel, server_image: str) -> Manifest:
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
-            "containers": [_server_container(model, server_image)],
+            "containers": [_server_container(model, images.server)],
             "volumes": _volumes(model),
         },
     }
+    if fetch is not None:
+        template["spec"]["initContainers"] = [fetch]
+    if model.files.downloaded:
+        # A new volume belongs to root; it is given to the group that writes to it.
+        group = {"fsGroup": USER_ID, "fsGroupChangePolicy": "OnRootMismatch"}
+        template["spec"]["securityContext"] |= group
     if model.server.image_pull_secrets:
         secrets = [{"name": name} for name in model.server.image_pull_secrets]
         template["spec"]["imagePullSecrets"] = secrets
@@ -89,10 +100,8 @@ def _server_container(model: HybridModel, server_image: str) -> Manifest:
             # A directory, never a subPath: only a directory is refreshed when the ConfigMap changes.
             {"name": "limits", "mountPath": args.LIMITS_FOLDER, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
-            *(
-                {"name": name, "mountPath": folder, "readOnly": True}
-                for name, folder, _ in _model_volumes(model)
-            ),
+            *claim_mounts(model),
+            *cache_mounts(model, read_only=True),
         ],
     }
     if model.server.api_key is not None:
@@ -114,23 +123,9 @@ def _volumes(model: HybridModel) -> list[dict[str, Any]]:
         },
         {"name": "tmp", "emptyDir": {}},
     ]
-    for name, _, claim_name in _model_volumes(model):
-        claim = {"claimName": claim_name, "readOnly": True}
-        volumes.append({"name": name, "persistentVolumeClaim": claim})
+    volumes += file_volumes(model)
     api_key = model.server.api_key
     if api_key is not None:
         items = [{"key": api_key.key, "path": api_key.key}]
         volumes.append({"name": "api-key", "secret": {"secretName": api_key.name, "items": items}})
     return volumes
-
-
-def _model_volumes(model: HybridModel) -> list[tuple[str, str, str]]:
-    """Return volume name, folder and claim of every file that comes from a claim."""
-    files = (
-        ("model", args.MODEL_FOLDER, model.model),
-        ("mmproj", args.MMPROJ_FOLDER, model.mmproj),
-        ("draft", args.DRAFT_FOLDER, model.draft),
-    )
-    return [
-        (name, folder, source.claim_name) for name, folder, source in files if isinstance(source, PvcSource)
-    ]

@@ -79,6 +79,7 @@ def model_status(
         "selector": ",".join(f"{name}={value}" for name, value in selector_labels(model.name).items()),
         "conditions": _conditions(model_body, conditions, model.generation, now),
         "updatePending": update_pending,
+        "model": dict(facts.model or {}),
         "memory": _memory(decision),
         "pool": _pool(facts, decision),
         "limits": _limits(facts, decision),
@@ -109,6 +110,7 @@ def what_people_see(status: Mapping[str, Any]) -> Any:
             {name: value for name, value in condition.items() if name not in _moving_parts(condition)}
             for condition in status.get("conditions", [])
         ],
+        "model": status.get("model"),
         "limit": status.get("memory", {}).get("limit"),
         "checkpointBytes": status.get("memory", {}).get("checkpointBytes"),
         "ttft": bool(status.get("ttft")),

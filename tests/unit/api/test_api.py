@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from llamapool.api import ImageSource, PvcSource, parse_model
+from llamapool.api import parse_model
 from llamapool.domain.conditions import PoolMode
 from llamapool.errors import InvalidFieldError, UnsupportedFieldError
+from llamapool.sources import ImageSource, PvcSource
 from tests.unit.builders import MIB, model_body
 
 
@@ -26,17 +27,9 @@ def test_a_model_without_optional_fields_has_the_documented_defaults() -> None:
 
 
 def test_a_claim_and_a_path_in_the_image_are_sources() -> None:
-    assert parse_model(model_body()).model == PvcSource(claim_name="models", path="tiny.gguf")
+    assert parse_model(model_body()).files.model.source == PvcSource(claim_name="models", path="tiny.gguf")
     image = {"source": {"image": {"path": "/models/tiny.gguf"}}}
-    assert parse_model(model_body(model=image)).model == ImageSource(path="/models/tiny.gguf")
-
-
-@pytest.mark.parametrize("kind", ["huggingFace", "http", "s3"])
-def test_a_source_that_is_not_served_yet_is_refused_by_name(kind: str) -> None:
-    error = refusal(model={"source": {kind: {"any": "thing"}}})
-    assert isinstance(error, UnsupportedFieldError)
-    assert error.field == "spec.model.source"
-    assert kind in str(error)
+    assert parse_model(model_body(model=image)).files.model.source == ImageSource(path="/models/tiny.gguf")
 
 
 def test_a_checksum_that_nothing_would_verify_is_refused_rather_than_ignored() -> None:

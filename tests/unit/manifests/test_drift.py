@@ -9,11 +9,11 @@ from llamapool.api import parse_model
 from llamapool.manifests.deployment import deployment
 from llamapool.manifests.drift import difference
 from tests.unit.builders import model_body
-from tests.unit.manifests.test_golden import CASES, IMAGE
+from tests.unit.manifests.test_golden import CASES, IMAGES
 
 
 def desired(name: str = "every-field") -> dict[str, Any]:
-    return deployment(parse_model(model_body(**CASES[name])), IMAGE)
+    return deployment(parse_model(model_body(**CASES[name])), IMAGES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from llamapool.cli import objects_of
+from llamapool.manifests.common import Images
 from tests.unit.builders import model_body
 
 GOLDEN = Path(__file__).with_name("golden")
-IMAGE = "example.org/llama-server:1"
+IMAGES = Images(server="example.org/llama-server:1", operator="example.org/operator:1")
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
     "model-in-image": {
@@ -58,7 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_objects_of_a_model_are_those_of_the_golden_file(name: str, regenerate_golden: bool) -> None:  # noqa: FBT001 - a fixture
-    objects = objects_of(model_body(**CASES[name]), IMAGE)
+    objects = objects_of(model_body(**CASES[name]), IMAGES)
     path = GOLDEN / f"{name}.yaml"
     if regenerate_golden:
         path.write_text(yaml.safe_dump_all(objects, sort_keys=False), encoding="utf-8")

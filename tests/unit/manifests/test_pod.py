@@ -7,11 +7,11 @@ import pytest
 from llamapool.api import parse_model
 from llamapool.manifests.deployment import deployment
 from tests.unit.builders import model_body
-from tests.unit.manifests.test_golden import CASES, IMAGE
+from tests.unit.manifests.test_golden import CASES, IMAGES
 
 
 def made(**spec: Any) -> dict[str, Any]:
-    return deployment(parse_model(model_body(**spec)), IMAGE)
+    return deployment(parse_model(model_body(**spec)), IMAGES)
 
 
 def pod_spec(**spec: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_no_limit_of_the_pool_is_in_the_pod_template(name: str) -> None:
 
 
 def test_the_image_of_the_model_overrides_the_default() -> None:
-    assert container()["image"] == IMAGE
+    assert container()["image"] == IMAGES.server
     assert container(server={"image": "mine:1"})["image"] == "mine:1"
 
 

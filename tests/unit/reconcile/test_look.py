@@ -111,10 +111,10 @@ def test_a_spec_that_cannot_be_used_is_told_and_nothing_is_made(world: World) ->
     assert world.cluster.writes == ["status HybridModel"]
 
 
-def test_a_source_of_a_later_release_is_told_and_nothing_is_made(world: World) -> None:
-    world.set_model(model={"source": {"huggingFace": {"repo": "a/b", "files": ["m.gguf"]}}})
+def test_a_checksum_that_nothing_would_compare_is_told_and_nothing_is_made(world: World) -> None:
+    world.set_model(model={"source": {"image": {"path": "/m.gguf"}}, "sha256": "0" * 64})
     world.look()
-    assert world.condition("Ready") == ("False", "ModelSourceUnsupported")
+    assert world.condition("Ready") == ("False", "FieldUnsupported")
     assert world.cluster.writes == ["status HybridModel"]
 
 

@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 
 from llamapool.api import parse_model
+from llamapool.manifests.common import Images
 from llamapool.manifests.deployment import deployment
 from llamapool.manifests.rollout import roll
 from tests.unit.builders import model_body
 from tests.unit.reconcile.world import World
 
 OLD, NEW = "server:1", "server:2"
+
+
+def images(server: str) -> Images:
+    return Images(server=server, operator="operator:1")
 
 
 def live_deployment(world: World) -> dict[str, Any]:
@@ -25,7 +30,7 @@ def image(world: World) -> str:
 
 
 def upgrade(world: World, server_image: str = NEW) -> None:
-    world.reconciler = dataclasses.replace(world.reconciler, server_image=server_image)
+    world.reconciler = dataclasses.replace(world.reconciler, images=images(server_image))
     world.settle()
 
 
@@ -33,7 +38,7 @@ def forget_notes(world: World) -> None:
     """Make the Deployment one of release 0.1.0, which noted less."""
     annotations = live_deployment(world)["metadata"]["annotations"]
     del annotations["llamapool.dev/asked"], annotations["llamapool.dev/template-digest"]
-    made = deployment(parse_model(world.model), world.reconciler.server_image)
+    made = deployment(parse_model(world.model), world.reconciler.images)
     annotations["llamapool.dev/desired-digest"] = made["metadata"]["annotations"][
         "llamapool.dev/desired-digest"
     ]
@@ -155,7 +160,7 @@ def test_what_does_not_ask_for_new_pods_does_not_reach_the_pod_template(
     without_effect: dict[str, Any],
 ) -> None:
     built = [
-        deployment(parse_model(body), OLD)["spec"]["template"]
+        deployment(parse_model(body), images(OLD))["spec"]["template"]
         for body in (model_body(), model_body(**without_effect))
     ]
     assert built[0] == built[1]
@@ -163,6 +168,6 @@ def test_what_does_not_ask_for_new_pods_does_not_reach_the_pod_template(
 
 def test_the_same_facts_give_the_same_deployment() -> None:
     body = model_body()
-    wanted = deployment(parse_model(body), OLD)
+    wanted = deployment(parse_model(body), images(OLD))
     made, pending = roll(wanted, None, body)
     assert roll(wanted, made, body) == (made, pending)

@@ -12,6 +12,7 @@ from llamapool.adapters.metrics import Metrics
 from llamapool.domain.facts import ServerSample
 from llamapool.domain.limits import Limits
 from llamapool.errors import ClusterError, ConflictError, NotFoundError, ScrapeError
+from llamapool.manifests.common import Images
 from llamapool.manifests.overlay import lay_over
 from llamapool.reconcile import Reconciler
 from llamapool.settings import LoopSettings
@@ -159,7 +160,7 @@ class World:
             scraper=self,
             metrics=self.metrics,
             executor=self.executor,
-            server_image="server:1",
+            images=Images(server="server:1", operator="operator:1"),
             settings=LoopSettings(),
             clock=lambda: self.now,
         )

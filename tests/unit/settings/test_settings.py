@@ -5,10 +5,10 @@ import pytest
 from llamapool.errors import InvalidFieldError
 from llamapool.settings import Settings
 
-IMAGE = {"LLAMAPOOL_SERVER_IMAGE": "server:1"}
+IMAGE = {"LLAMAPOOL_SERVER_IMAGE": "server:1", "LLAMAPOOL_OPERATOR_IMAGE": "operator:1"}
 
 
-def test_only_the_server_image_has_to_be_set() -> None:
+def test_only_the_images_have_to_be_set() -> None:
     settings = Settings.from_environment(IMAGE)
     assert settings.server_image == "server:1"
     assert settings.namespaces == ()
@@ -43,6 +43,7 @@ def test_every_variable_is_read() -> None:
     ("name", "value"),
     [
         ("LLAMAPOOL_SERVER_IMAGE", ""),
+        ("LLAMAPOOL_OPERATOR_IMAGE", ""),
         ("LLAMAPOOL_LOG_FORMAT", "xml"),
         ("LLAMAPOOL_LOG_LEVEL", "LOUD"),
         ("LLAMAPOOL_SCRAPE_ANNOTATIONS", "yes"),
