@@ -89,6 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # a client that has seen enough
             super().handle()
 
+    def finish(self) -> None:
+        with suppress(ConnectionError):
+            super().finish()
+
     def do_HEAD(self) -> None:
         self._answer()
 
