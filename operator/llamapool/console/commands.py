@@ -1,4 +1,4 @@
-"""`llamapool status`, `top` and `trial`: with the credentials of kubectl."""
+"""`llamapool status`, `explain`, `top` and `trial`: with the credentials of kubectl."""
 
 import json
 from collections.abc import Iterator
@@ -92,6 +92,23 @@ def top(
 
 
 @app.command()
+def explain(
+    name: Annotated[str, typer.Argument(help="The model.")],
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Explain one model: what is wrong with it, how its memory is planned, what was decided and why.
+
+    Example: kubectl llamapool explain qwen3-5-27b
+    """
+    from llamapool.console.explain import explain as text_of  # noqa: PLC0415 - as above
+
+    cluster = _connect(context)
+    (model,) = _models(cluster, name, namespace, all_namespaces=False)
+    typer.echo(text_of(model, now=datetime.now(UTC)))
+
+
+@app.command()
 def trial(
     name: Annotated[str, typer.Argument(help="The model.")],
     namespace: Namespace = None,
@@ -104,10 +121,15 @@ def trial(
     cluster = _connect(context)
     (model,) = _models(cluster, name, namespace, all_namespaces=False)
     metadata = model["metadata"]
-    cluster.annotate("HybridModel", metadata["namespace"], name, {TRIAL_ANNOTATION: "now"})
+    cluster.annotate("HybridModel", metadata["namespace"], name, {TRIAL_ANNOTATION: _asked_now()})
     typer.echo(
         f"trial of {metadata['namespace']}/{name} asked for; follow it with: kubectl llamapool status {name}"
     )
+
+
+def _asked_now() -> str:
+    """Return a word that no earlier request used: the same word again would not be a new request."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _connect(context: str | None) -> "KubernetesCluster":

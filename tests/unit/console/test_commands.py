@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 from typer.testing import CliRunner
@@ -88,6 +89,7 @@ def test_top_shows_what_servers_report_and_why_one_does_not(cluster: Connection)
 def test_trial_sets_the_annotation_and_nothing_else(cluster: Connection) -> None:
     said = run("trial", "qwen3-5-27b")
     model = cluster.objects["HybridModel", "models", "qwen3-5-27b"]
-    assert model["metadata"]["annotations"] == {"llamapool.dev/trial": "now"}
+    assert list(model["metadata"]["annotations"]) == ["llamapool.dev/trial"]
+    assert datetime.fromisoformat(model["metadata"]["annotations"]["llamapool.dev/trial"]).tzinfo is not None
     assert cluster.writes == ["annotate HybridModel"]
     assert "kubectl llamapool status" in said
