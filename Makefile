@@ -11,7 +11,7 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool clean
+.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool bench-tuning clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -79,12 +79,13 @@ test: setup ## Lint, unit, pool and node tests
 	$(MAKE) test-node
 	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
 
-test-long: setup ## What takes minutes each: autoscaling, an hour's worth of looks, dead watches, the docs, monitoring (45 min)
-	@$(lab) up --audit --name $(test_node)
+test-long: setup ## What takes minutes each: storms of faults, a million simulated steps, autoscaling, the docs, monitoring (90 min)
+	@$(pytest) tests/simulator --timeout 3600
+	$(lab) up --audit --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
 	$(lab) load --name $(test_node)
-	$(lab) exec --name $(test_node) -- $(pytest) tests/long
+	$(lab) exec --name $(test_node) -- $(pytest) tests/long tests/storm --timeout 3600
 	$(lab) down --name $(test_node)
 	$(MAKE) test-monitoring
 	echo "test-long: passed"
@@ -115,6 +116,14 @@ bench-pool: setup ## Measure the pool against upstream, preloaded allocators and
 	@$(python) -m tests.bench.pool
 	$(python) -m tests.bench.picture
 	echo "bench-pool: build/bench/pool.json and docs/bench-pool.svg are written"
+
+bench-tuning: setup ## Provoke 50 kills on a real node, and measure how each is answered (30 min)
+	@$(lab) up --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(python) -m tests.bench.tuning
+	echo "bench-tuning: build/bench/tuning.json is written"
 
 clean: ## Remove what was built in the tree (the cache outside it stays)
 	@rm -rf build dist .venv

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -48,10 +49,24 @@ def fill(model: Model, mebibytes: int) -> None:
     )
 
 
-def drain(model: Model) -> None:
+def drain(model: Model, file: str = _FILE) -> None:
     """Remove what was written: it outlives the container, and would keep the next one from starting."""
-    folder = _volume(model)
-    (folder / _FILE).unlink(missing_ok=True)
+    (_volume(model) / file).unlink(missing_ok=True)
+
+
+def written(model: Model) -> dict[str, Any]:
+    """limits.json as it is in the cluster."""
+    return _of_configmap(model, "limits.json")
+
+
+def record(model: Model) -> dict[str, Any]:
+    """record.json as it is in the cluster."""
+    return _of_configmap(model, "record.json")
+
+
+def _of_configmap(model: Model, file: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(model.kubectl.get("configmap", f"{model.name}-limits")["data"][file])
+    return content
 
 
 def provoke_kill(model: Model, mebibytes: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from llamapool.domain.trial import Leg, Measured, Result, Trial, advance, judge_legs
 from llamapool.domain.tuning import TrialPolicy
+from tests.simulator.trials import null_trial
 from tests.unit.ttft.observed import seconds, tokens
 
 POLICY = TrialPolicy(legs=7, leg_seconds=60, min_requests=20)
@@ -150,22 +151,9 @@ def trial_as_written(trial: Trial) -> Trial:
     return replace(trial, legs=tuple(mixes))
 
 
-def null_trial(draw: random.Random) -> Trial:
-    """A trial under drift and noise, in which the pool makes no difference."""
-    trial, drift = TRIAL, 0.0
-    while trial.running:
-        drift += draw.gauss(0, 0.05)
-        level = 0.05 * 2.718 ** (drift + draw.gauss(0, 0.2))
-        made = [level * draw.lognormvariate(0, 0.5) for _ in range(30)]
-        ttft = [0.5 + draw.lognormvariate(0, 0.4) + value for value in made]
-        seen = replace(measured(trial), checkpoint_time=seconds(*made), time_to_first_token=seconds(*ttft))
-        trial = step(trial, seen)
-    return trial
-
-
 def test_of_a_thousand_trials_without_an_effect_at_most_fifty_act() -> None:
     draw = random.Random(20261202)  # noqa: S311 - a simulation
-    results = [null_trial(draw).result for _ in range(1000)]
+    results = [null_trial(draw) for _ in range(1000)]
     acted = results.count(Result.POOL_HARMS)
     assert acted <= 50
     assert acted + results.count(Result.POOL_HELPS) <= 100
