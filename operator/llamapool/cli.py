@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from rich.console import Console
 
 from llamapool.api import KIND, parse_model
 from llamapool.console import commands
@@ -84,10 +85,85 @@ def render(
     """
     images = Images(server=server_image, operator=operator_image)
     objects = [made for body in _models(file.read(), file.name) for made in objects_of(body, images)]
-    if output is Output.JSON:
-        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
-    else:
-        typer.echo(yaml.safe_dump_all(objects, sort_keys=False), nl=False)
+    _print(objects, output)
+
+
+@app.command()
+def plan(  # noqa: PLR0917 - typer reads the signature
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|URL|hf:REPO/FILE",
+            help="A GGUF file: a path, an http(s) address, or hf:OWNER/REPO[@REVISION]/FILE.gguf.",
+        ),
+    ],
+    limit: Annotated[str | None, typer.Option(help="Memory limit of the pod, such as 16Gi.")] = None,
+    slots: Annotated[int, typer.Option(min=1, max=256, help="Requests served at once.")] = 4,
+    context: Annotated[
+        int,
+        typer.Option(min=0, help="Tokens of context of all slots; 0: as many as the model was trained on."),
+    ] = 0,
+    gpu_layers: Annotated[
+        str | None,
+        typer.Option(help="Layers on the device: a number, auto or all; omitted: there is no device."),
+    ] = None,
+    mmap: Annotated[  # noqa: FBT002 - a switch
+        bool, typer.Option(help="Map the weights; they are page cache then.")
+    ] = True,
+    cache_type_k: Annotated[str, typer.Option(help="Type of cached keys, such as q8_0.")] = "f16",
+    cache_type_v: Annotated[str, typer.Option(help="Type of cached values.")] = "f16",
+    ubatch_size: Annotated[int, typer.Option(min=1, help="Tokens computed at once.")] = 512,
+    embedding: Annotated[  # noqa: FBT002 - a switch
+        bool, typer.Option("--embedding", help="An embedding or rerank server.")
+    ] = False,
+    cache_ram: Annotated[str | None, typer.Option(help="Memory for cached prompts, such as 2Gi.")] = None,
+    ctx_checkpoints: Annotated[int | None, typer.Option(min=0, help="Checkpoints kept a slot.")] = None,
+    pool_cap: Annotated[str | None, typer.Option(help="A fixed cap of the pool, such as 512Mi.")] = None,
+    draft: Annotated[str | None, typer.Option(help="The draft model's file, as FILE.")] = None,
+    mmproj: Annotated[str | None, typer.Option(help="The projector's file, as FILE.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name in the manifest; default: the file's.")] = None,
+    output: Annotated[
+        Output | None, typer.Option("--output", "-o", help="Print a HybridModel for it instead.")
+    ] = None,
+) -> None:
+    r"""Say what a model needs and what fits, from the header of its file; no weights are read.
+
+    Exits with 1 if it does not fit, and with 2 if that is not known.
+
+    \b
+    Examples:
+      llamapool plan model.gguf --limit 16Gi --slots 8 --context 32768
+      llamapool plan hf:unsloth/Qwen3.5-27B-GGUF/Qwen3.5-27B-Q4_K_M.gguf --limit 16Gi --gpu-layers all
+      llamapool plan https://example.org/model.gguf --limit 8Gi -o yaml | kubectl apply -f -
+    """
+    # Reading headers over HTTP and drawing tables takes a while to import.
+    from llamapool import plan_command, plan_table  # noqa: PLC0415
+
+    request = plan_command.request_of(
+        file,
+        limit=limit,
+        slots=slots,
+        context=context,
+        gpu_layers=gpu_layers,
+        mmap=mmap,
+        cache_types=(cache_type_k, cache_type_v),
+        ubatch_size=ubatch_size,
+        embedding=embedding,
+        cache_ram=cache_ram,
+        ctx_checkpoints=ctx_checkpoints,
+        pool_cap=pool_cap,
+        draft=draft,
+        projector=mmproj,
+    )
+    found = plan_command.answer(request, os.environ)
+    if output is not None:
+        _print([plan_command.manifest(request, name or plan_command.default_name(file))], output)
+        return
+    Console(highlight=False).print(plan_table.show(request, found))
+    if found.fit is None and request.limit is not None:
+        raise typer.Exit(2)
+    if found.fit is not None and not found.fit.fits:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -145,6 +221,14 @@ def _models(text: str, name: str) -> Iterator[Mapping[str, Any]]:
             if _kind(item) != KIND:
                 raise InvalidFieldError(f"{name}: kind", _kind(item), f"must be {KIND}")
             yield item
+
+
+def _print(objects: list[Manifest], output: Output) -> None:
+    if output is Output.JSON:
+        shown = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
+        typer.echo(json.dumps(shown, indent=2))
+    else:
+        typer.echo(yaml.safe_dump_all(objects, sort_keys=False), nl=False)
 
 
 def _kind(document: Any) -> Any:

@@ -117,6 +117,8 @@ def _pool_cap_bytes(
     if checkpoint_bytes is None:
         return min(share_bytes, room_bytes)
     buffer_bytes = mapped_bytes(checkpoint_bytes)
+    if buffer_bytes == 0:
+        return 0
     wanted_bytes = min(room_bytes, max(share_bytes, policy.slots * buffer_bytes))
     return wanted_bytes // buffer_bytes * buffer_bytes
 
@@ -129,31 +131,41 @@ class Fit:
         fits: the answer.
         shortfall_bytes: how much more budget it would take; 0 where it fits.
         least_limit_bytes: the smallest limit that would fit.
-        most_slots: the largest number of slots that fits this limit.
+        most_slots: the largest number of slots that fits this limit with the same base; None: any, since the
+            model makes no checkpoints.
     """
 
     fits: bool
     shortfall_bytes: int
     least_limit_bytes: int
-    most_slots: int
+    most_slots: int | None
 
 
 def fit_of(plan: MemoryPlan, slots: int) -> Fit | None:
     """Return whether the plan holds a checkpoint a slot; None where base, limit or checkpoint is unknown."""
-    buffer_bytes, budget_bytes, base_bytes = plan.buffer_bytes, plan.state_budget_bytes, plan.base_bytes
-    if buffer_bytes is None or budget_bytes is None or base_bytes is None:
+    buffer_bytes, budget_bytes = plan.buffer_bytes, plan.state_budget_bytes
+    least_bytes = least_limit_bytes(plan, slots)
+    if buffer_bytes is None or budget_bytes is None or plan.base_bytes is None or least_bytes is None:
         return None
-    need_bytes = base_bytes + slots * buffer_bytes
-    # limit - max(256 MiB, ceil(5 % of it)) >= need: the larger of the two limits that follow.
-    by_share = -int(-need_bytes / (1 - HEADROOM_SHARE) // 1)
-    least_limit_bytes = max(need_bytes + LEAST_HEADROOM_BYTES, by_share)
-    if least_limit_bytes - headroom_bytes(least_limit_bytes) < need_bytes:
-        least_limit_bytes += 1  # the headroom is rounded up to a byte
+    need_bytes = plan.base_bytes + slots * buffer_bytes
     limit_bytes, headroom = plan.limit_bytes or 0, plan.headroom_bytes or 0
     shortfall_bytes = max(0, need_bytes + headroom - limit_bytes)
     return Fit(
         fits=shortfall_bytes == 0,
         shortfall_bytes=shortfall_bytes,
-        least_limit_bytes=least_limit_bytes,
-        most_slots=budget_bytes // buffer_bytes,
+        least_limit_bytes=least_bytes,
+        most_slots=budget_bytes // buffer_bytes if buffer_bytes else None,
     )
+
+
+def least_limit_bytes(plan: MemoryPlan, slots: int) -> int | None:
+    """Return the smallest limit that holds base, a checkpoint a slot and headroom; None: not known."""
+    if plan.base_bytes is None or plan.buffer_bytes is None:
+        return None
+    need_bytes = plan.base_bytes + slots * plan.buffer_bytes
+    # limit - max(256 MiB, ceil(5 % of it)) >= need: the larger of the two limits that follow.
+    by_share = -int(-need_bytes / (1 - HEADROOM_SHARE) // 1)
+    least_bytes = max(need_bytes + LEAST_HEADROOM_BYTES, by_share)
+    if least_bytes - headroom_bytes(least_bytes) < need_bytes:
+        least_bytes += 1  # the headroom is rounded up to a byte
+    return least_bytes

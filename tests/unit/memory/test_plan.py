@@ -156,6 +156,7 @@ def test_it_fits_exactly_where_the_budget_holds_a_buffer_a_slot(
     assert fit is not None
     assert plan.state_budget_bytes is not None
     assert fit.fits == (plan.state_budget_bytes >= slots * mapped_bytes(checkpoint))
+    assert fit.most_slots is not None
     assert fit.fits == (fit.most_slots >= slots)
     need = base + slots * mapped_bytes(checkpoint) + headroom_bytes(limit)
     assert fit.shortfall_bytes == max(0, need - limit)
