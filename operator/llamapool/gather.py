@@ -12,6 +12,7 @@ from llamapool.api import HybridModel
 from llamapool.domain.facts import Facts, Fetch, FetchPhase, Pod, ScrapeFailure, ServerSample, Workload
 from llamapool.domain.limits import Limits, Record
 from llamapool.errors import LimitsFileError, ScrapeError
+from llamapool.foresight import asked_of, declared_memory, need_of
 from llamapool.manifests.common import (
     FETCH_CONTAINER,
     GENERATION_ANNOTATION,
@@ -80,6 +81,7 @@ def gather(
     samples = executor.map(lambda pod: _scrape(pod, scraper), living)
     written, record, unreadable = read_limits(configmap)
     seen = tuple(read_pod(pod, sample) for pod, sample in zip(living, samples, strict=True))
+    facts_of_files = _model_facts(model, seen, known)
     return Observed(
         configmap=configmap,
         cache_claim=cache_claim,
@@ -98,7 +100,11 @@ def gather(
             tuning=model.tuning,
             trial_request=model.trial_request,
             pods=seen,
-            model=_model_facts(model, seen, known),
+            model=facts_of_files,
+            need=need_of(model, facts_of_files),
+            asked=asked_of(model),
+            declared_limit_bytes=declared_memory(model, living, "limits"),
+            request_bytes=declared_memory(model, living, "requests"),
             cache_is_shared=None if cache_claim is None else _is_shared(cache_claim),
         ),
         unreadable=unreadable,

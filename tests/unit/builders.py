@@ -50,6 +50,7 @@ def facts(
     record: Record | None = None,
     workload: Workload | None = None,
     shape: str = "shape",
+    **others: Any,
 ) -> Facts:
     return Facts(
         model_uid="uid",
@@ -59,6 +60,7 @@ def facts(
         record=record,
         workload=workload or Workload(wanted_replicas=max(1, len(pods)), replicas=len(pods), failure=None),
         pods=pods,
+        **others,
     )
 
 

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     POOL_CAPPED = "PoolCapped"
     POOL_OFF = "PoolOff"
     NO_BUFFER_FITS = "NoBufferFits"
+    NOTHING_TO_POOL = "NothingToPool"
     TURNED_OFF_AFTER_OOM = "TurnedOffAfterOOM"
     TURNED_OFF_AFTER_TRIAL = "TurnedOffAfterTrial"
     TRIAL_RUNNING = "TrialRunning"

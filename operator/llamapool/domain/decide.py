@@ -53,7 +53,8 @@ def decide(facts: Facts, *, now: str) -> Decision:
         policy=facts.policy,
         limit_bytes=learned.limit_bytes,
         base_bytes=learned.base_bytes,
-        checkpoint_bytes=learned.checkpoint_bytes,
+        checkpoint_bytes=_checkpoint_bytes(facts, learned),
+        predicted_base_bytes=facts.need.base_bytes,
     )
     course = Course(facts=facts, plan=plan, learned=learned, now=now)
     course.follow_plan()
@@ -72,6 +73,14 @@ def decide(facts: Facts, *, now: str) -> Decision:
         looping=looping(record.handled, now=time_seconds(now)),
         ttft=ttft,
     )
+
+
+def _checkpoint_bytes(facts: Facts, learned: Learned) -> int | None:
+    """Return what was seen, else what is predicted; where windows may not be full yet, the larger."""
+    seen, predicted = learned.checkpoint_bytes, facts.need.checkpoint_bytes
+    if seen is None or (predicted is not None and facts.need.grows):
+        return max(seen or 0, predicted) if predicted is not None else seen
+    return seen
 
 
 def _learn(facts: Facts) -> tuple[Learned, bool]:

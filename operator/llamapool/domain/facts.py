@@ -11,6 +11,7 @@ from llamapool.domain.limits import Limits, Record
 from llamapool.domain.memory import PoolPolicy
 from llamapool.domain.oom import Termination
 from llamapool.domain.policy import Calm, Rise
+from llamapool.domain.sizing import Asked, Need
 from llamapool.domain.trial import Measured
 from llamapool.domain.ttft import Traffic
 from llamapool.domain.tuning import Tuning
@@ -207,6 +208,11 @@ class Facts:
         trial_request: what asks for a trial, any text; empty: nothing does.
         model: facts of the files that the spec names, as status keeps them (facts_message.from_status reads
             them); None: not known.
+        need: what a server is predicted to need.
+        asked: what the user set for state.
+        declared_limit_bytes: memory limit that pods are started with, defaults of their namespace included;
+            None: none, or there is no pod and the spec has none.
+        request_bytes: memory that pods are guaranteed; None: none, or not known.
         cache_is_shared: the claim that files are kept on can be on several nodes; None: there is no claim.
     """
 
@@ -227,6 +233,10 @@ class Facts:
     trial_request: str = ""
     model: Mapping[str, Any] | None = None
     cache_is_shared: bool | None = None
+    need: Need = field(default_factory=Need)
+    asked: Asked = field(default_factory=Asked)
+    declared_limit_bytes: int | None = None
+    request_bytes: int | None = None
 
     @property
     def shrinking(self) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from llamapool.domain.conditions import Condition, ConditionStatus, ConditionType, PoolMode, Reason
 from llamapool.domain.decide import Decision
 from llamapool.domain.facts import Facts, FetchPhase, ServerSample
+from llamapool.domain.fitting import memory_fits
 from llamapool.domain.ladder import Pool
-from llamapool.domain.memory import fit_of
 from llamapool.domain.quantity import format_bytes
 from llamapool.domain.trouble import degraded, ttft_healthy
 
@@ -65,46 +65,6 @@ def _fetching(facts: Facts) -> tuple[Reason, str] | None:
         progress = f"kubectl logs {running[0]} --container fetch"
         return Reason.FETCHING, f"the model's files are fetched; progress: {progress}"
     return None
-
-
-def _memory_fits(facts: Facts, decision: Decision) -> Condition:
-    def fits(status: ConditionStatus, reason: Reason, message: str) -> Condition:
-        return Condition(type=ConditionType.MEMORY_FITS, status=status, reason=reason, message=message)
-
-    plan, slots = decision.plan, facts.policy.slots
-    if plan.limit_bytes is None:
-        if not decision.limit_reported:
-            return fits(
-                UNKNOWN, Reason.LIMIT_NOT_REPORTED, "no running pod has reported its memory limit yet"
-            )
-        return fits(
-            UNKNOWN,
-            Reason.NO_MEMORY_LIMIT,
-            "the pods have no memory limit, so nothing bounds them; set spec.resources.limits.memory",
-        )
-    if plan.checkpoint_bytes is None:
-        return fits(
-            UNKNOWN, Reason.CHECKPOINT_NOT_SEEN, "no server has reported the size of a checkpoint yet"
-        )
-    fit = fit_of(plan, slots)
-    if fit is None:
-        return fits(
-            UNKNOWN, Reason.BASE_NOT_MEASURED, "no server has reported what it needs beside state yet"
-        )
-    if fit.fits:
-        return fits(
-            TRUE,
-            Reason.BUDGET_SUFFICIENT,
-            f"the limit of {format_bytes(plan.limit_bytes)} holds {fit.most_slots} checkpoints"
-            f" for {slots} slots",
-        )
-    return fits(
-        FALSE,
-        Reason.BUDGET_TOO_SMALL,
-        f"the limit of {format_bytes(plan.limit_bytes)} holds {fit.most_slots} checkpoints for {slots} slots:"
-        f" {fit.shortfall_bytes} bytes short; set spec.resources.limits.memory to at least"
-        f" {fit.least_limit_bytes}, or spec.server.slots to at most {fit.most_slots}",
-    )
 
 
 def _limits_applied(facts: Facts, decision: Decision) -> Condition:
@@ -177,6 +137,8 @@ def _pool_in_effect(facts: Facts, decision: Decision) -> Verdict:
     samples = [pod.sample for pod in facts.ready_pods if isinstance(pod.sample, ServerSample)]
     cap_bytes = min(sample.pool_cap_bytes or 0 for sample in samples)
     buffer_bytes = decision.plan.buffer_bytes
+    if buffer_bytes == 0:
+        return FALSE, Reason.NOTHING_TO_POOL, "the model makes no checkpoints"
     if cap_bytes < (buffer_bytes or 1):
         needs = "" if buffer_bytes is None else f", is less than one buffer of {buffer_bytes} bytes"
         return FALSE, Reason.NO_BUFFER_FITS, f"the cap in effect, {cap_bytes} bytes{needs}"
@@ -197,4 +159,4 @@ def _unknown_figure(facts: Facts, name: str) -> tuple[Reason, str] | None:
     return None
 
 
-_CHECKS: tuple[Check, ...] = (_ready, _memory_fits, _limits_applied, _pool_active, ttft_healthy, degraded)
+_CHECKS: tuple[Check, ...] = (_ready, memory_fits, _limits_applied, _pool_active, ttft_healthy, degraded)

@@ -45,10 +45,13 @@ class MemoryPlan:
     Attributes:
         limit_bytes: the pod's memory limit, as its status reports it; None: it has none, or is not known.
         headroom_bytes: kept free under the limit; None without a limit.
-        base_bytes: what the server needs beside state; None: not measured yet.
-        checkpoint_bytes: size of the data of one checkpoint; None: not seen yet.
+        base_bytes: what the server needs beside state: as measured, else as predicted; None: not known.
+        checkpoint_bytes: size of the data of one checkpoint, as seen or predicted; 0: none is made; None: not
+            known.
         state_budget_bytes: limit - headroom - base, never below 0; None where one of them is unknown.
         pool_cap_bytes: most bytes of buffers kept for reuse; None: the server's own rule.
+        predicted_base_bytes: the base as predicted from header and flags; None: it could not be.
+        base_measured: whether base_bytes was measured.
     """
 
     limit_bytes: int | None
@@ -57,6 +60,15 @@ class MemoryPlan:
     checkpoint_bytes: int | None
     state_budget_bytes: int | None
     pool_cap_bytes: int | None
+    predicted_base_bytes: int | None = None
+    base_measured: bool = False
+
+    @property
+    def base_error_bytes(self) -> int | None:
+        """How much more base was predicted than was measured; None where one of them is not known."""
+        if not self.base_measured or self.base_bytes is None or self.predicted_base_bytes is None:
+            return None
+        return self.predicted_base_bytes - self.base_bytes
 
     @property
     def buffer_bytes(self) -> int | None:
@@ -75,7 +87,12 @@ def headroom_bytes(limit_bytes: int) -> int:
 
 
 def make_plan(
-    *, policy: PoolPolicy, limit_bytes: int | None, base_bytes: int | None, checkpoint_bytes: int | None
+    *,
+    policy: PoolPolicy,
+    limit_bytes: int | None,
+    base_bytes: int | None,
+    checkpoint_bytes: int | None,
+    predicted_base_bytes: int | None = None,
 ) -> MemoryPlan:
     """Plan one pod's host memory.
 
@@ -83,8 +100,11 @@ def make_plan(
         policy: what the user asked of the pool.
         limit_bytes: the pod's memory limit as its status reports it; None: none, or not known.
         base_bytes: what the server needs beside state; None: not measured yet.
-        checkpoint_bytes: size of the data of one checkpoint; None: not seen yet.
+        checkpoint_bytes: size of the data of one checkpoint; None: not known.
+        predicted_base_bytes: takes the place of a base that is not measured yet; None: it is not predicted.
     """
+    measured = base_bytes is not None
+    base_bytes = base_bytes if measured else predicted_base_bytes
     headroom = None if limit_bytes is None else headroom_bytes(limit_bytes)
     budget = None
     if limit_bytes is not None and headroom is not None and base_bytes is not None:
@@ -96,6 +116,8 @@ def make_plan(
         checkpoint_bytes=checkpoint_bytes,
         state_budget_bytes=budget,
         pool_cap_bytes=_pool_cap_bytes(policy, limit_bytes, base_bytes or 0, checkpoint_bytes),
+        predicted_base_bytes=predicted_base_bytes,
+        base_measured=measured,
     )
 
 

@@ -21,11 +21,13 @@ class Need:
         base: by what it is for; None: not known, will be measured.
         checkpoint_bytes: data of one checkpoint, with every window full; 0: it makes none; None: not known,
             will be measured.
+        grows: whether a checkpoint is smaller while a sliding window is not full.
         unknown: why base or checkpoint is not known, for people; empty where both are.
     """
 
     base: BasePrediction | None = None
     checkpoint_bytes: int | None = None
+    grows: bool = False
     unknown: str = ""
 
     @property
@@ -72,12 +74,14 @@ def predict_need(model: FetchedModel, flags: ServerFlags, *, ctx_checkpoints: in
         return Need(unknown=f"{error}; will be measured")
     if base is not None and model.projector_bytes is not None:
         base = replace(base, weights=base.weights + model.projector_bytes)  # it is read, never mapped
+    grows = model.facts.memory is not None and model.facts.memory.window > 0
     if ctx_checkpoints == 0:
         checkpoint_bytes = 0
     if flags.unpredicted:
         unknown = f"{', '.join(flags.unpredicted)}: its memory is not predicted, and will be measured"
-        return Need(checkpoint_bytes=checkpoint_bytes, unknown=unknown)
-    return Need(base=base, checkpoint_bytes=checkpoint_bytes, unknown=_unknown(model, base, checkpoint_bytes))
+        return Need(checkpoint_bytes=checkpoint_bytes, grows=grows, unknown=unknown)
+    unknown = _unknown(model, base, checkpoint_bytes)
+    return Need(base=base, checkpoint_bytes=checkpoint_bytes, grows=grows, unknown=unknown)
 
 
 def prices(plan: MemoryPlan, asked: Asked, slots: int) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ def test_the_plan_is_told_in_bytes() -> None:
         "limitBytes": 2 * GIB,
         "headroomBytes": 256 * MIB,
         "baseBytes": GIB,
+        "baseMeasured": True,
         "stateBudgetBytes": 768 * MIB,
         "checkpointBytes": CHECKPOINT,
         "bufferBytes": BUFFER,
