@@ -11,7 +11,8 @@ lab := $(python) -m tests.cluster
 # The tests use a node of their own, beside the one that `make demo` and `make lab-up` leave up.
 test_node := llamapool-test
 
-.PHONY: help setup lock lint test test-unit test-pool test-node test-long docs test-monitoring dashboards demo images lab-up lab-down lab-status lab-shell lab-exec bench-pool bench-tuning clean
+# No target is a file.
+.PHONY: $(shell grep -oE '^[a-z-]+:' $(MAKEFILE_LIST) | tr -d :)
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -124,6 +125,13 @@ bench-tuning: setup ## Provoke 50 kills on a real node, and measure how each is 
 	$(lab) load --name $(test_node)
 	$(lab) exec --name $(test_node) -- $(python) -m tests.bench.tuning
 	echo "bench-tuning: build/bench/tuning.json is written"
+
+bench-operator: setup ## Measure the operator: a fleet's creation, resizes, and what it costs at rest (8 min)
+	@$(lab) up --audit --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(python) -m tests.bench.operator
 
 clean: ## Remove what was built in the tree (the cache outside it stays)
 	@rm -rf build dist .venv

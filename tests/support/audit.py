@@ -40,11 +40,14 @@ class AuditLog:
         assert self._path.exists(), "the node keeps no audit log: python -m tests.cluster up --audit"
         self._start = self._path.stat().st_size
 
-    def writes(self, user: str) -> list[Write]:
-        """What ``user`` wrote, in order."""
+    def events(self) -> list[dict[str, Any]]:
+        """What was asked of the API server, in order, as it writes it down (audit.k8s.io/v1 Event)."""
         with self._path.open("rb") as log:
             log.seek(self._start)
-            events = [json.loads(line) for line in log.read().splitlines()]
+            return [json.loads(line) for line in log.read().splitlines()]
+
+    def writes(self, user: str) -> list[Write]:
+        """What ``user`` wrote, in order."""
         return [
             Write(
                 verb=event["verb"],
@@ -56,6 +59,6 @@ class AuditLog:
                 name=event["objectRef"].get("name", ""),
                 body=event.get("requestObject"),
             )
-            for event in events
+            for event in self.events()
             if event["user"]["username"] == user and event["verb"] in _WRITES
         ]
