@@ -50,14 +50,14 @@ test-pool: setup ## The pool library: plain, ASan + UBSan, TSan, clang-tidy
 	@images/llama-server/pool/test.sh all
 	echo "test-pool: passed"
 
-test-node: setup ## Contract, end-to-end and upgrade tests on a real node, and the node's own
+test-node: setup ## Contract, end-to-end and upgrade tests on a real node, the node's own, downloads
 	@$(lab) up --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
 	$(lab) load --name $(test_node)
 	$(lab) exec --name $(test_node) -- $(pytest) tests/contract tests/e2e
 	$(lab) exec --name $(test_node) -- $(pytest) tests/upgrade
-	$(pytest) tests/lab
+	$(pytest) tests/lab tests/fetch
 	echo "test-node: passed"
 
 test-monitoring: setup ## Dashboards and alerts with a real Prometheus on a real node (15 min)

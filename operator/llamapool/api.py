@@ -175,10 +175,15 @@ def _cache(cache: Fields) -> CacheSpec | None:
         raise InvalidFieldError(cache.at("retain"), retain, "must be true or false")
     return CacheSpec(
         size=str(size),
-        storage_class_name=cache.optional_text("storageClassName"),
+        storage_class_name=_storage_class_name(cache),
         access_mode=cache.choice("accessMode", _ACCESS_MODES, default=_ACCESS_MODES[0]),
         retain=retain is not False,
     )
+
+
+def _storage_class_name(cache: Fields) -> str | None:
+    """Read the name; an empty one asks for a volume that a person has made."""
+    return "" if cache.raw("storageClassName") == "" else cache.optional_text("storageClassName")
 
 
 def _server(server: Fields, slots: int) -> ServerSpec:

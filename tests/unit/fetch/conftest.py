@@ -13,7 +13,7 @@ from llamapool.adapters.fetch.download import Pace
 from llamapool.adapters.fetch.model import Fetcher, Places
 from llamapool.fields import Fields
 from llamapool.sources import Artifacts, parse_artifacts
-from tests.unit.fetch.server import FileServer, serving
+from tests.support.file_server import FileServer, serving
 from tests.unit.gguf.test_model_facts import SSM, model
 from tests.unit.gguf.writing import Tensor
 

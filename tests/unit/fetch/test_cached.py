@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from llamapool.sources import Artifacts
+    from tests.support.file_server import FileServer
     from tests.unit.fetch.conftest import Volume
-    from tests.unit.fetch.server import FileServer
 
 
 def file_of(volume: Volume, model: Artifacts) -> Path:

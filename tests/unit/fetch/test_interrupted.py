@@ -11,8 +11,8 @@ from llamapool.errors import FetchError
 from tests.unit.fetch.conftest import asked, digest, model_bytes
 
 if TYPE_CHECKING:
+    from tests.support.file_server import FileServer
     from tests.unit.fetch.conftest import Volume
-    from tests.unit.fetch.server import FileServer
 
 CUTS = sorted(random.Random(5).sample(range(1, 1 << 20), 20))  # noqa: S311
 

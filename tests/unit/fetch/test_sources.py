@@ -8,12 +8,12 @@ import pytest
 
 from llamapool.domain.facts_message import to_message
 from llamapool.errors import FetchError
+from tests.support.file_server import ACCESS_KEY, SECRET_KEY, TOKEN
 from tests.unit.fetch.conftest import asked, digest, model_bytes
-from tests.unit.fetch.server import ACCESS_KEY, SECRET_KEY, TOKEN
 
 if TYPE_CHECKING:
+    from tests.support.file_server import FileServer
     from tests.unit.fetch.conftest import Volume
-    from tests.unit.fetch.server import FileServer
 
 PARTS = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
 

@@ -36,6 +36,8 @@ class FileServer:
         statuses: answers to the next requests in place of the files.
         heeds_if_range: whether a changed file is sent whole rather than continued.
         needs_token: the hub's repository is gated.
+        states_size: whether an answer says how long it is; the connection ends with it otherwise.
+        pause_after: bytes of a body after which the rest waits for the event.
         asked: method, path and Range of each request.
         queries: the query of each request.
     """
@@ -47,6 +49,7 @@ class FileServer:
     statuses: list[int] = field(default_factory=list)
     heeds_if_range: bool = True
     needs_token: bool = False
+    states_size: bool = True
     pause_after: tuple[int, threading.Event] | None = None
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
@@ -169,7 +172,10 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         body = content[first : last + 1]
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        if self.served.states_size:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
         if status == 206:
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
         if self.served.etags:
