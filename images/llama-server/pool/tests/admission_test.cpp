@@ -4,6 +4,7 @@
 #include "llamapool/state_buffer.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <new>
@@ -82,19 +83,16 @@ TEST_F(admission_test, counts_whole_mapped_buffers) {
 }
 
 TEST_F(admission_test, gives_up_in_the_order_that_later_requests_miss_the_least) {
-    for (const evictable rank :
-         {evictable::own_stale_checkpoint, evictable::idle_newest_checkpoint, evictable::own_older_checkpoint,
-          evictable::idle_older_checkpoint, evictable::cached_prompt}) {
-        hold(rank);
-    }
+    const std::vector<evictable> order{evictable::cached_older_checkpoint, evictable::idle_older_checkpoint,
+                                       evictable::own_older_checkpoint,    evictable::cached_prompt,
+                                       evictable::idle_newest_checkpoint,  evictable::own_stale_checkpoint};
+    std::for_each(order.rbegin(), order.rend(), [this](evictable rank) { hold(rank); });
     admission_.set_budget(mapping::total_bytes());
     std::deque<state_buffer> made;
-    for (int i = 0; i < 5; ++i) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
         EXPECT_TRUE(ask(made.emplace_back(), all()));
     }
-    EXPECT_EQ(given_up_, (std::vector<evictable>{evictable::cached_prompt, evictable::idle_older_checkpoint,
-                                                 evictable::own_older_checkpoint, evictable::idle_newest_checkpoint,
-                                                 evictable::own_stale_checkpoint}));
+    EXPECT_EQ(given_up_, order);
     EXPECT_FALSE(ask(made.emplace_back(), all()));
 }
 
@@ -130,13 +128,14 @@ TEST_F(admission_test, takes_over_the_very_buffer_that_was_given_up) {
 }
 
 TEST_F(admission_test, goes_on_when_what_was_given_up_is_still_shared) {
-    hold(evictable::cached_prompt);
-    const state_buffer shared = held_[evictable::cached_prompt].front();
+    hold(evictable::cached_older_checkpoint);
+    const state_buffer shared = held_[evictable::cached_older_checkpoint].front();
     hold(evictable::idle_older_checkpoint);
     admission_.set_budget(mapping::total_bytes());
     state_buffer buffer;
     EXPECT_TRUE(ask(buffer, all()));
-    EXPECT_EQ(given_up_, (std::vector<evictable>{evictable::cached_prompt, evictable::idle_older_checkpoint}));
+    EXPECT_EQ(given_up_,
+              (std::vector<evictable>{evictable::cached_older_checkpoint, evictable::idle_older_checkpoint}));
 }
 
 TEST_F(admission_test, gives_up_no_more_than_it_must) {

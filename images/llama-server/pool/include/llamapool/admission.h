@@ -14,11 +14,12 @@ namespace llamapool {
 
 // What the server can give up, in the order in which later requests miss it the least. Pooled buffers go before all.
 enum class evictable : std::uint8_t {
-    cached_prompt,           // never the one that the incoming request matches
-    idle_older_checkpoint,   // of an idle slot, not its newest
-    own_older_checkpoint,    // of the slot that asks, not its newest
-    idle_newest_checkpoint,  // an idle slot's last one
-    own_stale_checkpoint,    // the last one of the slot that asks, where an earlier request made it
+    cached_older_checkpoint,  // of a cached prompt, not its newest
+    idle_older_checkpoint,    // of an idle slot, not its newest
+    own_older_checkpoint,     // of the slot that asks, not its newest
+    cached_prompt,            // with its last checkpoint; never the one that the incoming request matches
+    idle_newest_checkpoint,   // an idle slot's last one
+    own_stale_checkpoint,     // the last one of the slot that asks, where an earlier request made it
 };
 
 // Gives up one thing of this rank, the least recently used; false when there is none.
