@@ -82,18 +82,22 @@ test: setup ## Lint, unit, pool and node tests
 
 test-long: setup ## What takes minutes each: storms of faults, a million simulated steps, autoscaling, the docs, monitoring (90 min)
 	@$(pytest) tests/simulator --timeout 3600
+	slow_pool=$$($(lab) images llama-server --build-arg TEST_HIT_DELAY_MILLISECONDS=400 | tail -1)
 	$(lab) up --audit --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
 	$(lab) load --name $(test_node)
-	$(lab) exec --name $(test_node) -- $(pytest) tests/long tests/storm --timeout 3600
+	$(lab) add-image --name $(test_node) $${slow_pool#* }
+	LLAMAPOOL_SLOW_POOL_IMAGE=$${slow_pool% *} \
+	  $(lab) exec --name $(test_node) -- $(pytest) tests/long tests/storm --timeout 3600
 	$(lab) down --name $(test_node)
 	$(MAKE) test-monitoring
 	echo "test-long: passed"
 
-docs: setup ## Write the generated parts of docs/ anew: the reference of the HybridModel, the status page's pictures
+docs: setup ## Write the generated parts of docs/ anew: the HybridModel's reference, pictures of the status page and of tuning
 	@$(python) tools/hybridmodel_reference.py
 	$(python) -m tests.screenshots
+	$(python) -m tests.simulator.day
 
 images: setup ## Build both images from their Dockerfiles
 	@$(lab) images

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#ifdef LLAMAPOOL_TEST_HIT_DELAY_MILLISECONDS
+#include <chrono>
+#include <thread>
+#endif
 
 namespace llamapool {
 
@@ -70,6 +74,9 @@ mapping buffer_pool::take(std::size_t bytes) {
         return mapping(bytes);
     }
     buffer.grow(bytes);
+#ifdef LLAMAPOOL_TEST_HIT_DELAY_MILLISECONDS
+    std::this_thread::sleep_for(std::chrono::milliseconds(LLAMAPOOL_TEST_HIT_DELAY_MILLISECONDS));
+#endif
     return buffer;
 }
 
