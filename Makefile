@@ -50,6 +50,10 @@ test-pool: setup ## The pool library: plain, ASan + UBSan, TSan, clang-tidy
 	@images/llama-server/pool/test.sh all
 	echo "test-pool: passed"
 
+test-oracle: setup ## The quantity parser against apimachinery's own
+	@$(pytest) tests/oracle
+	echo "test-oracle: passed"
+
 test-node: setup ## Contract, end-to-end and upgrade tests on a real node, the node's own, downloads
 	@$(lab) up --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
@@ -76,6 +80,7 @@ test: setup ## Lint, unit, pool and node tests
 	@started=$$SECONDS
 	$(MAKE) lint
 	$(MAKE) test-unit
+	$(MAKE) test-oracle
 	$(MAKE) test-pool
 	$(MAKE) test-node
 	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
@@ -121,6 +126,10 @@ bench-pool: setup ## Measure the pool against upstream, preloaded allocators and
 	@$(python) -m tests.bench.pool
 	$(python) -m tests.bench.picture
 	echo "bench-pool: build/bench/pool.json and docs/bench-pool.svg are written"
+
+bench-plan: setup ## Hold the memory plan against real servers under real limits (25 min)
+	@$(python) -m tests.bench.plan
+	echo "bench-plan: build/bench/plan.json is written"
 
 bench-tuning: setup ## Provoke 50 kills on a real node, and measure how each is answered (30 min)
 	@$(lab) up --name $(test_node)

@@ -34,6 +34,7 @@ PROGRAMS = (
 _SOURCE = Path(__file__).parent / "kube"
 _PROMETHEUS = Path(__file__).parent / "prometheus"
 _POD_MONITOR = Path(__file__).parent / "podmonitor"
+_ORACLE = Path(__file__).parents[1] / "oracle" / "quantity"
 _OLDEST_GO = (1, 25)  # what kube/go.mod asks for
 
 
@@ -91,6 +92,23 @@ def _build_prometheus(folder: Path) -> None:
 def metrics_server() -> Path:
     """Folder with metrics-server in it."""
     return cache.entry(f"metrics-server-{METRICS_SERVER_VERSION}", _build_metrics_server)
+
+
+def quantity_oracle() -> Path:
+    """Folder with `quantity` in it: apimachinery's reading of quantities, for the tests of ours."""
+    sources = [_ORACLE / name for name in ("main.go", "go.mod", "go.sum")]
+    key = cache.digest(*(path.read_bytes() for path in sources))[:12]
+    return cache.entry(f"quantity-{key}", _build_oracle)
+
+
+def _build_oracle(folder: Path) -> None:
+    progress.run(
+        "building apimachinery's reader of quantities",
+        [_go(), "build", "-trimpath", "-buildvcs=false", "-o", folder / "quantity", "."],
+        cache.log_file("quantity"),
+        cwd=_ORACLE,
+        environment=_environment(),
+    )
 
 
 def _build_kube(folder: Path) -> None:
