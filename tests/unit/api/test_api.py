@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from llamapool.api import parse_model
-from llamapool.domain.conditions import PoolMode
+from llamapool.domain.conditions import PoolMode, TuningMode
+from llamapool.domain.tuning import TrialPolicy, Tuning
 from llamapool.errors import InvalidFieldError, UnsupportedFieldError
 from llamapool.sources import ImageSource, PvcSource
 from tests.unit.builders import MIB, model_body
@@ -156,3 +157,41 @@ def test_a_shape_changes_with_model_and_flags_and_with_nothing_else() -> None:
     assert parse_model(model_body(replicas=3, resources={"limits": {"memory": "4Gi"}})).shape == shape
     assert parse_model(model_body(server={"slots": 8})).shape != shape
     assert parse_model(model_body(model={"source": {"image": {"path": "/other.gguf"}}})).shape != shape
+
+
+def test_tuning_that_is_left_out_is_the_documented_default() -> None:
+    assert parse_model(model_body()).tuning == Tuning()
+
+
+def test_every_field_of_tuning_is_read() -> None:
+    given = {
+        "memory": "Recommend",
+        "ttft": "Auto",
+        "cooldownSeconds": 60,
+        "targetP90Seconds": 2.5,
+        "regressionPercent": 50,
+        "trial": {"legs": 9, "legSeconds": 30, "minRequests": 10},
+    }
+    assert parse_model(model_body(tuning=given)).tuning == Tuning(
+        memory=TuningMode.RECOMMEND,
+        ttft=TuningMode.AUTO,
+        cooldown_seconds=60,
+        target_p90_seconds=2.5,
+        regression_percent=50,
+        trial=TrialPolicy(legs=9, leg_seconds=30, min_requests=10),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"memory": "On"}, "spec.tuning.memory"),
+        ({"cooldownSeconds": -1}, "spec.tuning.cooldownSeconds"),
+        ({"targetP90Seconds": 0}, "spec.tuning.targetP90Seconds"),
+        ({"regressionPercent": True}, "spec.tuning.regressionPercent"),
+        ({"trial": {"legs": 3}}, "spec.tuning.trial.legs"),
+    ],
+)
+def test_a_bad_field_of_tuning_is_an_error_that_names_it(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidFieldError, match=field):
+        parse_model(model_body(tuning=given))

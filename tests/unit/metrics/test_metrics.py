@@ -78,6 +78,17 @@ def test_quantiles_of_the_time_to_first_token_are_exported_while_there_are_reque
     assert value(metrics, name, quantile="0.9") is None
 
 
+def test_kills_are_counted_from_0_on_by_cause_and_phase_as_the_record_has_them(metrics: Metrics) -> None:
+    metrics.show_kills(KEY, {})
+    labels = {"cause": "ContainerOOM", "phase": "steady"}
+    assert value(metrics, "llamapool_oom_total", **labels) == 0
+    metrics.show_kills(KEY, {"ContainerOOM/steady": 3})
+    assert value(metrics, "llamapool_oom_total", **labels) == 3
+    assert value(metrics, "llamapool_oom_total", cause="Eviction", phase="steady") == 0
+    metrics.forget_model(KEY)
+    assert value(metrics, "llamapool_oom_total", **labels) is None
+
+
 def test_a_counter_is_born_at_0(metrics: Metrics) -> None:
     assert value(metrics, "llamapool_decisions_total", reason="PoolCapChanged") == 0
 

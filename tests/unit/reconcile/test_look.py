@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from llamapool.adapters.metrics import Metrics
 from llamapool.errors import ClusterError, ConflictError
 from tests.unit.builders import BUFFER, MIB
 from tests.unit.reconcile.world import World
@@ -230,3 +231,38 @@ def test_decisions_are_counted_when_they_are_made_and_never_again(world: World) 
     world.settle()
     labels = {"namespace": "models", "model": "tiny", "reason": "PoolCapChanged"}
     assert world.metrics.registry.get_sample_value("llamapool_decisions_total", labels) == 1
+
+
+def test_a_server_that_crashes_over_and_over_is_one_event_and_one_entry_that_counts(world: World) -> None:
+    world.start_pod_and_settle()
+    for _ in range(30):
+        world.crash_server()
+        world.settle()
+    told = [event for event in world.events if event["reason"] == "Crashed"]
+    assert len(told) == 1
+    assert world.status["decisions"][0]["reason"] == "Crashed"
+    labels = {"namespace": "models", "model": "tiny", "cause": "Crash", "phase": "steady"}
+    assert world.metrics.registry.get_sample_value("llamapool_oom_total", labels) == 30
+
+
+def test_kills_that_were_counted_stay_counted_over_a_restart_of_the_operator(world: World) -> None:
+    world.start_pod_and_settle()
+    world.kill_server()
+    world.settle()
+    world.metrics = Metrics()
+    world.reconciler = world.operator()
+    world.settle()
+    labels = {"namespace": "models", "model": "tiny", "cause": "ContainerOOM", "phase": "steady"}
+    assert world.metrics.registry.get_sample_value("llamapool_oom_total", labels) == 1
+
+
+def test_a_trial_that_is_asked_for_is_shown_while_it_runs_and_puts_the_cap_back(world: World) -> None:
+    world.seen_checkpoint = True
+    world.start_pod_and_settle()
+    world.model["metadata"]["annotations"] = {"llamapool.dev/trial": "now"}
+    world.settle()
+    assert world.status["trial"]["result"] == "Running"
+    world.crash_server()
+    world.settle()
+    assert world.status["trial"]["result"] == "Aborted"
+    assert world.written.pool_cap_bytes == 4 * BUFFER

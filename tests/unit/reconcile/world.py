@@ -198,14 +198,17 @@ class World:
 
     def kill_server(self) -> None:
         """The server is killed for memory in the steady phase, with two pooled buffers, and comes back."""
+        box = black_box(pool_held_bytes=2 * BUFFER, generation=self.written.generation)
+        self._restart_server(137, "OOMKilled", box)
+
+    def crash_server(self) -> None:
+        """The server ends by itself, and comes back."""
+        self._restart_server(139, "Error", black_box())
+
+    def _restart_server(self, code: int, reason: str, message: str) -> None:
         status = self.pod["status"]["containerStatuses"][0]
         number = status.get("restartCount", 0)
-        last = terminated(
-            137,
-            "OOMKilled",
-            black_box(pool_held_bytes=2 * BUFFER, generation=self.written.generation),
-            containerID=f"containerd://{number}",
-        )
+        last = terminated(code, reason, message, containerID=f"containerd://{number}")
         status |= {
             "restartCount": number + 1,
             "containerID": f"containerd://{number + 1}",
