@@ -61,8 +61,8 @@ def as_on_the_node(script: str) -> str:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_the_commands_of_a_page_work(
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of(
     page: Path,
     create: Callable[..., Model],
     kubectl: Kubectl,

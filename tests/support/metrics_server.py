@@ -37,6 +37,7 @@ def metrics_server() -> Iterator[None]:
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-certificate-authority={state / 'pki' / 'ca.crt'}",
         "--metric-resolution=10s",
+        "--kubelet-request-timeout=8s",  # it has to be shorter
     ]
     kubectl = Kubectl("kube-system")
     with (state / "log" / "metrics-server.log").open("w") as log:
