@@ -19,6 +19,30 @@ CASES: dict[str, dict[str, Any]] = {
         "server": {"image": "example.org/with-model:2", "pullPolicy": "Never"},
         "pool": {"mode": "Fixed", "cap": "512Mi", "idleTrimSeconds": 0},
     },
+    "downloaded": {
+        "model": {
+            "source": {
+                "huggingFace": {
+                    "repo": "owner/repo",
+                    "files": ["q4/27b-00001-of-00002.gguf", "q4/27b-00002-of-00002.gguf"],
+                    "tokenSecretRef": {"name": "hub", "key": "token"},
+                }
+            },
+            "sha256": "ab" * 32,
+            "mmproj": {"source": {"http": {"urls": ["https://example.org/mmproj.gguf"]}}},
+            "draft": {
+                "source": {
+                    "s3": {
+                        "endpoint": "https://minio.storage:9000",
+                        "bucket": "models",
+                        "keys": ["draft.gguf"],
+                        "credentialsSecretRef": {"name": "s3"},
+                    }
+                }
+            },
+            "cache": {"size": "40Gi", "storageClassName": "fast", "retain": False},
+        },
+    },
     "every-field": {
         "model": {
             "source": {"pvc": {"claimName": "models", "path": "qwen/27b.gguf"}},
