@@ -30,7 +30,7 @@ PANELS = (
     "Time to first token",
     "Time to make a checkpoint",
     "Pool hit rate",
-    "OOM kills by cause",
+    "What the pool does",
     "Decisions by reason",
 )
 _UNITS = {"bytes": ("MiB", 1 / (1 << 20)), "s": ("ms", 1000.0), "percentunit": ("%", 100.0)}
@@ -109,9 +109,12 @@ def _draw_panel(axis: Axes, panel: Panel) -> None:
             if moving or len(panel.series) <= len(panel.stacked) + 3:
                 minutes, values = [at / 60 for at, _ in samples], [value * factor for _, value in samples]
                 axis.plot(minutes, values, label=legend, linewidth=1.2)
-    axis.set_ylim(bottom=0)
+    if panel.unit == "s":
+        axis.set_yscale("log")  # a target may be far off
+    else:
+        axis.set_ylim(bottom=0)
     if axis.get_legend_handles_labels()[1]:
-        axis.legend(fontsize="small", loc="upper left")
+        axis.legend(fontsize="small", loc="center left" if areas else "best")
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def no_right_to_read_models(operator: Kubectl) -> Iterator[None]:
 
 
 def test_memory_does_not_fit(prometheus: Prometheus, kubectl: Kubectl) -> None:
-    # Base is 120 MiB and 38 a slot, headroom 256: room for four checkpoints of 38 MiB, not for six.
-    kubectl.apply(manifest("tight", SMALL_FILE, limit="768Mi", server={"slots": 6, "contextSize": 4096}))
+    # Base grows by 38 MiB a slot, headroom is 256: room for five checkpoints of 38 MiB, not for seven.
+    kubectl.apply(manifest("tight", SMALL_FILE, limit="768Mi", server={"slots": 7, "contextSize": 4096}))
     model = Model(kubectl, "tight")
     model.until_condition("Ready")
     model.chat("hello")
