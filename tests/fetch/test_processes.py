@@ -116,6 +116,15 @@ def test_the_error_is_the_termination_message(command: Command) -> None:
     assert not command.path.exists()
 
 
+def test_a_person_gives_it_the_manifest_of_a_model(command: Command, server: FileServer) -> None:
+    manifest = command.folder / "hybridmodel.yaml"
+    manifest.write_text(json.dumps({"kind": "HybridModel", "spec": {"model": {"source": command.source}}}))
+    words = [sys.executable, "-m", "llamapool", "fetch", str(manifest), "--cache", str(command.cache)]
+    done = subprocess.run(words, text=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert command.path.read_bytes() == server.files["/model.gguf"]
+
+
 def test_a_process_that_is_killed_goes_on_from_what_was_on_disk(command: Command, server: FileServer) -> None:
     content = server.files["/model.gguf"] = model_bytes(kibibytes=96 * 1024)
     go_on = threading.Event()
