@@ -140,10 +140,11 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
 
 def fill_pool(model: Model) -> None:
     """Leave released checkpoints in the pool: conversations that grow, each replaced by the next."""
-    for topic in ("rivers", "mountains", "forests"):
+    for topic in ("rivers", "mountains", "forests", "deserts", "islands"):
         text = f"tell me of {topic}"
-        for _ in range(3):
+        for _ in range(4):
             text += f" and then {model.chat(text, max_tokens=2)['choices'][0]['message']['content']}"
+    assert model.metrics()["llamapool_pool_held_bytes"] > 0
 
 
 def has_decided(model: Model, reason: str) -> bool:
