@@ -38,8 +38,10 @@ class Course:
     def __init__(self, *, facts: Facts, plan: MemoryPlan, learned: Learned, now: str) -> None:
         self.facts, self.plan, self.learned, self.now = facts, plan, learned, now
         self.record = facts.record or Record(learned=learned)
-        self.limits = facts.written or Limits(generation=1, decision="initial", pool_cap_bytes=None)
-        self.generation = 1 if facts.written is None else facts.written.generation + 1
+        # Limits that were lost go on counting: later kills would seem to be of earlier limits otherwise.
+        first = max(1, self.record.ladder.generation)
+        self.limits = facts.written or Limits(generation=first, decision="initial", pool_cap_bytes=None)
+        self.generation = first if facts.written is None else facts.written.generation + 1
 
     def follow_plan(self) -> None:
         """Let cap and budget follow the plan, on the rung where they are."""

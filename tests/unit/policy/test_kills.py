@@ -217,3 +217,13 @@ def test_a_kill_with_a_stale_sample_beside_it_is_judged_by_the_black_box() -> No
     model = Model()
     model.look(end(box=box(pooled=0, live=2)), pods=(replace(model.pod(), sample=ServerSample()),))
     assert model.reasons == ["MemoryOutsideState"]
+
+
+def test_limits_that_were_lost_go_on_counting_so_that_later_kills_are_of_the_limits_in_effect() -> None:
+    model = Model(QUICK)
+    model.look(end(1, box=box(generation=model.limits.generation)))
+    model.facts = replace(model.facts, written=None)
+    model.look()
+    assert model.cap_buffers == 2
+    model.look(end(2, box=box(pooled=2, generation=model.limits.generation)))
+    assert model.reasons == ["PoolHalved", "PoolTurnedOff"]
