@@ -1,5 +1,6 @@
 """What a model's servers will need, from its spec and the facts of its files, before any of them runs."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from llamapool.domain.sizing import Asked, Need, predict_need
 from llamapool.errors import FactsMessageError, InvalidFieldError
 from llamapool.manifests.common import SERVER_CONTAINER
 
+_DEVICE = re.compile(r"gpu|^nvidia\.com/mig-")
+"""Extended resources that are devices to offload to, slices of one included."""
 _NO_FACTS = "the header of the model's file was not read; what it needs will be measured"
 
 
@@ -84,4 +87,4 @@ def declared_memory(model: HybridModel, pods: Iterable[Manifest], kind: str) -> 
 
 def _has_gpu(model: HybridModel) -> bool:
     limits = model.resources.get("limits") or {}
-    return bool(model.resources.get("claims")) or any("gpu" in name.lower() for name in limits)
+    return bool(model.resources.get("claims")) or any(map(_DEVICE.search, limits))

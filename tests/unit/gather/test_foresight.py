@@ -56,6 +56,8 @@ def test_a_flag_that_llama_server_would_refuse_leaves_it_unknown() -> None:
         ({"limits": {"nvidia.com/gpu": "1"}}, "all", None),
         ({"limits": {"amd.com/gpu": "1"}}, 12, 12),
         ({"limits": {"gpu.intel.com/i915": "1"}}, "auto", None),
+        ({"limits": {"nvidia.com/mig-3g.20gb": "1"}}, None, None),
+        ({"limits": {"rdma/hca": "1"}}, "all", 0),
         ({"claims": [{"name": "gpu"}]}, None, None),
     ],
 )
