@@ -172,8 +172,9 @@ def _plan(request: Request, need: Need) -> MemoryPlan:
     return make_plan(
         policy=replace(request.policy, slots=request.flags.context.slots),
         limit_bytes=request.limit_bytes,
-        base_bytes=need.base_bytes,
+        base_bytes=None,
         checkpoint_bytes=need.checkpoint_bytes,
+        predicted_base_bytes=need.base_bytes,
     )
 
 

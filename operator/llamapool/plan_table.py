@@ -31,14 +31,15 @@ def show(request: Request, found: Answer) -> RenderableType:
     if need.base is not None:
         for part, what in _BASE_PARTS:
             table.add_row(f"  {part.replace('_', ' ')}", _bytes(getattr(need.base, part)), what)
-    table.add_row("base", _bytes(need.base_bytes), "reserved beside state; measured once the server runs")
+        table.add_row("  tolerance", _bytes(plan.tolerance_bytes), "of the prediction, until it is measured")
+    table.add_row("base", _bytes(plan.base_bytes), "reserved beside state; measured once the server runs")
     table.add_row("checkpoint", _checkpoint(need), f"one a slot, {slots} slots, at least")
     table.add_row("headroom", _bytes(plan.headroom_bytes), "5 % of the limit, 256 MiB at least")
     table.add_row("state budget", _bytes(plan.state_budget_bytes), _held(plan))
     table.add_row("pool cap", _bytes(plan.pool_cap_bytes), "of the budget, at most, kept for reuse")
     table.add_row("limit", _bytes(plan.limit_bytes), "" if plan.limit_bytes else "none given; see --limit")
     parts: list[RenderableType] = [table]
-    if plan.limit_bytes and need.base_bytes is not None:
+    if plan.limit_bytes and plan.base_bytes is not None:
         parts += ["", _bar(plan)]
     parts += ["", _verdict(request, found), *(Text(f"• {price}", style="yellow") for price in found.prices)]
     return Group(*parts)

@@ -157,15 +157,17 @@ def _fitting(shape: Shape, binary: Path, cgroup: Path, scratch: Path) -> dict[st
     unlimited = make_plan(
         policy=policy,
         limit_bytes=None,
-        base_bytes=predicted["base_bytes"],
+        base_bytes=None,
         checkpoint_bytes=predicted["state_bytes"],
+        predicted_base_bytes=predicted["base_bytes"],
     )
     limit_bytes = least_limit_bytes(unlimited, shape.slots)
     plan = make_plan(
         policy=policy,
         limit_bytes=limit_bytes,
-        base_bytes=predicted["base_bytes"],
+        base_bytes=None,
         checkpoint_bytes=predicted["state_bytes"],
+        predicted_base_bytes=predicted["base_bytes"],
     )
     predicted["peak_bytes"] = plan.base_bytes + plan.state_budget_bytes  # type: ignore[operator]  # both known
     with LimitedServer(

@@ -3,7 +3,7 @@
 from llamapool.domain.conditions import Condition, ConditionStatus, ConditionType, Reason
 from llamapool.domain.decide import Decision
 from llamapool.domain.facts import Facts
-from llamapool.domain.memory import Fit, MemoryPlan, fit_of, make_plan
+from llamapool.domain.memory import Fit, MemoryPlan, fit_of, least_limit_bytes, make_plan
 from llamapool.domain.quantity import format_bytes
 from llamapool.domain.sizing import prices
 
@@ -18,13 +18,10 @@ def _verdict(facts: Facts, decision: Decision) -> tuple[ConditionStatus, Reason,
     plan, slots = _judged(facts, decision), facts.policy.slots
     if plan.limit_bytes is None:
         if decision.limit_reported:
-            message = (
-                "the pods have no memory limit, so nothing bounds them; set spec.resources.limits.memory"
-            )
-            return ConditionStatus.UNKNOWN, Reason.NO_MEMORY_LIMIT, message
+            return ConditionStatus.UNKNOWN, Reason.NO_MEMORY_LIMIT, _unbounded(facts, plan)
         message = "no running pod has reported its memory limit yet"
         return ConditionStatus.UNKNOWN, Reason.LIMIT_NOT_REPORTED, message
-    unknown = f": {facts.need.unknown}" if facts.need.unknown else ""
+    unknown = "; ".join((f": {facts.need.unknown}" if facts.need.unknown else "", *_eviction(facts, plan)))
     if plan.checkpoint_bytes is None:
         message = f"no server has reported the size of a checkpoint yet{unknown}"
         return ConditionStatus.UNKNOWN, Reason.CHECKPOINT_NOT_SEEN, message
@@ -32,7 +29,7 @@ def _verdict(facts: Facts, decision: Decision) -> tuple[ConditionStatus, Reason,
     if fit is None:
         message = f"no server has reported what it needs beside state yet{unknown}"
         return ConditionStatus.UNKNOWN, Reason.BASE_NOT_MEASURED, message
-    said = [_fit_message(plan, fit, slots), *prices(plan, facts.asked, slots), *_eviction(facts, plan)]
+    said = [_fit_message(facts, plan, fit), *prices(plan, facts.asked, slots), *_eviction(facts, plan)]
     if fit.fits:
         return ConditionStatus.TRUE, Reason.BUDGET_SUFFICIENT, "; ".join(said)
     return ConditionStatus.FALSE, Reason.BUDGET_TOO_SMALL, "; ".join(said)
@@ -52,9 +49,22 @@ def _judged(facts: Facts, decision: Decision) -> MemoryPlan:
     )
 
 
-def _fit_message(plan: MemoryPlan, fit: Fit, slots: int) -> str:
-    limit = format_bytes(plan.limit_bytes or 0)
-    by = "" if plan.base_measured else f", by a predicted base of {format_bytes(plan.base_bytes or 0)}"
+def _unbounded(facts: Facts, plan: MemoryPlan) -> str:
+    least_bytes = least_limit_bytes(plan, facts.policy.slots)
+    by = "" if least_bytes is None else f" to at least {least_bytes}{_predicted(facts, plan)}"
+    return f"the pods have no memory limit, so nothing bounds them; set spec.resources.limits.memory{by}"
+
+
+def _predicted(facts: Facts, plan: MemoryPlan) -> str:
+    if plan.base_measured:
+        return ""
+    beside = ", to which the device's runtime adds" if facts.need.offloaded else ""
+    predicted, tolerance = format_bytes(plan.predicted_base_bytes or 0), format_bytes(plan.tolerance_bytes)
+    return f", by a predicted base of {predicted} and {tolerance} of tolerance{beside}"
+
+
+def _fit_message(facts: Facts, plan: MemoryPlan, fit: Fit) -> str:
+    slots, limit, by = facts.policy.slots, format_bytes(plan.limit_bytes or 0), _predicted(facts, plan)
     if fit.most_slots is None:
         held = f"the limit of {limit}{by} holds the base of a model that makes no checkpoints"
     else:

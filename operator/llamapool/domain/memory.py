@@ -14,6 +14,9 @@ HUGE_PAGE_BYTES = 2 * _MIB
 """Checkpoint buffers are mapped in huge pages, so their size is rounded up to a multiple of one."""
 LEAST_HEADROOM_BYTES = 256 * _MIB
 HEADROOM_SHARE = Fraction(5, 100)
+LEAST_TOLERANCE_BYTES = 32 * _MIB
+TOLERANCE_SHARE = Fraction(5, 100)
+"""How far a predicted base may be off; the larger of the two is planned for beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,8 @@ class MemoryPlan:
     Attributes:
         limit_bytes: the pod's memory limit, as its status reports it; None: it has none, or is not known.
         headroom_bytes: kept free under the limit; None without a limit.
-        base_bytes: what the server needs beside state: as measured, else as predicted; None: not known.
+        base_bytes: what the server needs beside state: as measured, else as predicted and the prediction's
+            tolerance; None: not known.
         checkpoint_bytes: size of the data of one checkpoint, as seen or predicted; 0: none is made; None: not
             known.
         state_budget_bytes: limit - headroom - base, never below 0; None where one of them is unknown.
@@ -71,6 +75,13 @@ class MemoryPlan:
         return self.predicted_base_bytes - self.base_bytes
 
     @property
+    def tolerance_bytes(self) -> int:
+        """What of the base is planned for because it is only predicted; 0 where it was measured."""
+        if self.base_measured or self.predicted_base_bytes is None:
+            return 0
+        return tolerance_bytes(self.predicted_base_bytes)
+
+    @property
     def buffer_bytes(self) -> int | None:
         """What one checkpoint maps; None until one was seen."""
         return None if self.checkpoint_bytes is None else mapped_bytes(self.checkpoint_bytes)
@@ -84,6 +95,11 @@ def mapped_bytes(data_bytes: int) -> int:
 def headroom_bytes(limit_bytes: int) -> int:
     """Return what is kept free under a limit: the larger of 256 MiB and 5 %, rounded up."""
     return max(LEAST_HEADROOM_BYTES, -int(-limit_bytes * HEADROOM_SHARE // 1))
+
+
+def tolerance_bytes(predicted_base_bytes: int) -> int:
+    """Return what is planned for beside a predicted base: the larger of 32 MiB and 5 %, rounded up."""
+    return max(LEAST_TOLERANCE_BYTES, -int(-predicted_base_bytes * TOLERANCE_SHARE // 1))
 
 
 def make_plan(
@@ -101,10 +117,12 @@ def make_plan(
         limit_bytes: the pod's memory limit as its status reports it; None: none, or not known.
         base_bytes: what the server needs beside state; None: not measured yet.
         checkpoint_bytes: size of the data of one checkpoint; None: not known.
-        predicted_base_bytes: takes the place of a base that is not measured yet; None: it is not predicted.
+        predicted_base_bytes: with its tolerance, takes the place of a base that is not measured yet; None: it
+            is not predicted.
     """
     measured = base_bytes is not None
-    base_bytes = base_bytes if measured else predicted_base_bytes
+    if base_bytes is None and predicted_base_bytes is not None:
+        base_bytes = predicted_base_bytes + tolerance_bytes(predicted_base_bytes)
     headroom = None if limit_bytes is None else headroom_bytes(limit_bytes)
     budget = None
     if limit_bytes is not None and headroom is not None and base_bytes is not None:

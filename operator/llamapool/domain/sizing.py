@@ -22,12 +22,14 @@ class Need:
         checkpoint_bytes: data of one checkpoint, with every window full; 0: it makes none; None: not known,
             will be measured.
         grows: whether a checkpoint is smaller while a sliding window is not full.
+        offloaded: whether layers are on a device, whose runtime takes host memory that no prediction has.
         unknown: why base or checkpoint is not known, for people; empty where both are.
     """
 
     base: BasePrediction | None = None
     checkpoint_bytes: int | None = None
     grows: bool = False
+    offloaded: bool = False
     unknown: str = ""
 
     @property
@@ -81,7 +83,13 @@ def predict_need(model: FetchedModel, flags: ServerFlags, *, ctx_checkpoints: in
         unknown = f"{', '.join(flags.unpredicted)}: its memory is not predicted, and will be measured"
         return Need(checkpoint_bytes=checkpoint_bytes, grows=grows, unknown=unknown)
     unknown = _unknown(model, base, checkpoint_bytes)
-    return Need(base=base, checkpoint_bytes=checkpoint_bytes, grows=grows, unknown=unknown)
+    return Need(
+        base=base,
+        checkpoint_bytes=checkpoint_bytes,
+        grows=grows,
+        offloaded=flags.context.gpu_layers != 0,
+        unknown=unknown,
+    )
 
 
 def prices(plan: MemoryPlan, asked: Asked, slots: int) -> tuple[str, ...]:

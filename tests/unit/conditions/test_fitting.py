@@ -23,6 +23,7 @@ def base(size: int) -> BasePrediction:
     return BasePrediction(weights=size, keys_values=0, recurrent_state=0, compute=0, overhead=0)
 
 
+TOLERANCE = GIB * 5 // 100 + 1
 PREDICTED = Need(base=base(GIB), checkpoint_bytes=CHECKPOINT)
 
 
@@ -41,13 +42,13 @@ def verdict(seen: Facts) -> tuple[str, str]:
 def test_it_is_judged_before_any_pod_is_there(limit: int, expected: tuple[str, str]) -> None:
     seen = facts(need=PREDICTED, declared_limit_bytes=limit)
     assert verdict(seen) == expected
-    assert "predicted base of 1Gi" in said(seen).message
+    assert "predicted base of 1Gi and 51Mi of tolerance" in said(seen).message
 
 
 def test_what_does_not_fit_is_told_before_the_start_with_the_limit_and_the_slots_that_would() -> None:
     message = said(facts(need=PREDICTED, declared_limit_bytes=GIB + 500 * MIB)).message
-    assert f"{4 * BUFFER + 256 * MIB - 500 * MIB} bytes short" in message
-    assert f"spec.resources.limits.memory to at least {GIB + 4 * BUFFER + 256 * MIB}" in message
+    assert f"{4 * BUFFER + TOLERANCE + 256 * MIB - 500 * MIB} bytes short" in message
+    assert f"spec.resources.limits.memory to at least {GIB + TOLERANCE + 4 * BUFFER + 256 * MIB}" in message
     assert "spec.server.slots to at most 1" in message
 
 
@@ -82,6 +83,25 @@ def test_recurrent_state_is_what_the_server_reports() -> None:
 
 def test_without_a_limit_it_is_unknown_whatever_is_predicted() -> None:
     assert verdict(facts(pod(limit=None), need=PREDICTED)) == ("Unknown", "NoMemoryLimit")
+
+
+def test_without_a_limit_the_smallest_that_would_fit_is_named() -> None:
+    message = said(facts(pod(limit=None), need=PREDICTED)).message
+    assert (
+        f"set spec.resources.limits.memory to at least {GIB + TOLERANCE + 4 * BUFFER + 256 * MIB}" in message
+    )
+    assert "at least" not in said(facts(pod(limit=None))).message
+
+
+def test_a_prediction_for_a_device_says_what_it_leaves_out_until_a_server_has_measured_it() -> None:
+    offloaded = replace(PREDICTED, offloaded=True)
+    running = pod(sample=ServerSample(base_bytes=GIB, checkpoint_bytes=CHECKPOINT))
+    assert "to which the device's runtime adds" in said(facts(pod(), need=offloaded)).message
+    assert "runtime" not in said(facts(running, need=offloaded)).message
+
+
+def test_a_request_below_the_limit_is_a_risk_whether_or_not_the_rest_is_known() -> None:
+    assert "eviction risk" in said(facts(pod(limit=2 * GIB), request_bytes=GIB)).message
 
 
 def test_what_is_not_known_says_why_and_that_it_will_be_measured() -> None:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llamapool.domain.conditions import PoolMode
-from llamapool.domain.memory import PoolPolicy, fit_of, headroom_bytes, make_plan, mapped_bytes
+from llamapool.domain.memory import (
+    PoolPolicy,
+    fit_of,
+    headroom_bytes,
+    make_plan,
+    mapped_bytes,
+    tolerance_bytes,
+)
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -116,6 +123,42 @@ def test_a_mapped_buffer_is_the_next_whole_number_of_huge_pages(data: int) -> No
 )
 def test_the_headroom_is_256_mib_or_5_percent_rounded_up(limit: int, headroom: int) -> None:
     assert headroom_bytes(limit) == headroom
+
+
+@pytest.mark.parametrize(
+    ("predicted", "tolerance"), [(0, 32 * MIB), (640 * MIB, 32 * MIB), (GIB, GIB * 5 // 100 + 1)]
+)
+def test_the_tolerance_of_a_prediction_is_32_mib_or_5_percent_rounded_up(
+    predicted: int, tolerance: int
+) -> None:
+    assert tolerance_bytes(predicted) == tolerance
+
+
+@given(limit=SIZES, predicted=SIZES, off_percent=st.integers(-100, 100), checkpoint=st.integers(1, GIB))
+def test_what_fits_by_a_prediction_fits_by_every_base_that_its_tolerance_allows(
+    limit: int, predicted: int, off_percent: int, checkpoint: int
+) -> None:
+    measured = max(0, predicted + tolerance_bytes(predicted) * off_percent // 100)
+    before, after = (
+        make_plan(policy=policy(), limit_bytes=limit, checkpoint_bytes=checkpoint, **base)
+        for base in (
+            {"base_bytes": None, "predicted_base_bytes": predicted},
+            {"base_bytes": measured, "predicted_base_bytes": predicted},
+        )
+    )
+    first, then = fit_of(before, 4), fit_of(after, 4)
+    assert first is not None
+    assert then is not None
+    assert then.fits or not first.fits
+    assert then.least_limit_bytes <= first.least_limit_bytes
+    assert (before.base_measured, after.base_measured) == (False, True)
+
+
+def test_a_measured_base_is_planned_with_as_it_is() -> None:
+    plan = make_plan(
+        policy=policy(), limit_bytes=4 * GIB, base_bytes=GIB, checkpoint_bytes=1, predicted_base_bytes=2 * GIB
+    )
+    assert (plan.base_bytes, plan.tolerance_bytes, plan.base_error_bytes) == (GIB, 0, GIB)
 
 
 def test_without_a_known_base_nobody_can_say_whether_it_fits() -> None:
