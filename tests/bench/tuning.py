@@ -56,7 +56,7 @@ def _serve() -> Model:
     provide_model(kubectl, SMALL_FILE, SMALL)
     spec = {
         "pool": _POOL,
-        "server": {"slots": 2, "contextSize": 2048},
+        "server": {"slots": 2, "contextSize": 2048, "cacheRAM": 0},
         "tuning": {"cooldownSeconds": 0},
         "podTemplate": bursts.POD_TEMPLATE,
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.support.models import Model
 
 POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}  # 6 buffers of 38 MiB of 1 GiB
-SERVER = {"slots": 2, "contextSize": 2048}
+SERVER = {"slots": 2, "contextSize": 2048, "cacheRAM": 0}
 PLANNED_BUFFERS = 6
 
 

@@ -44,7 +44,7 @@ def test_the_cap_is_one_buffer_a_slot_once_a_checkpoint_was_measured(create: Cal
 
 
 def test_a_second_prompt_takes_its_checkpoint_from_the_pool(create: Callable[..., Model]) -> None:
-    model = create(server={"slots": 1, "contextSize": 2048, "ctxCheckpoints": 1})
+    model = create(server={"slots": 1, "contextSize": 2048, "ctxCheckpoints": 1, "cacheRAM": 0})
     model.until_condition("Ready")
     model.chat("one prompt")
     until("one buffer", lambda: cap_of(model, BUFFER_BYTES))

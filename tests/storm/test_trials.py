@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SLOW_POOL_IMAGE = "LLAMAPOOL_SLOW_POOL_IMAGE"
 TRIAL = {"legs": 7, "legSeconds": 15, "minRequests": 8}
 SPEC: dict[str, Any] = {"pool": {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}}
-SERVER: dict[str, Any] = {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 1}
+SERVER: dict[str, Any] = {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 1, "cacheRAM": 0}
 TRIAL_SECONDS = 600
 
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from llamapool.api import HybridModel
+from llamapool.domain.quantity import parse_size
+from llamapool.domain.server_flags import read_flags
 from llamapool.manifests.common import HTTP_PORT, LIMITS_FILE, METRICS_PORT
 
 LIMITS_FOLDER = "/etc/llamapool"
@@ -22,10 +24,8 @@ def arguments(model: HybridModel) -> list[str]:
     if model.files.draft is not None:
         given += ["--model-draft", model.files.draft.path]
     given += ["--parallel", str(server.slots)]
-    # Off unless asked for: upstream's default of 8 GiB is over many a limit, and a checkpoint that the prompt
-    # cache holds on to is not there for the pool to reuse.
-    given += ["--cache-ram", str((server.cache_ram_bytes or 0) // _MIB)]
     for flag, value in (
+        ("--cache-ram", _cache_ram_mib(model)),
         ("--ctx-checkpoints", server.ctx_checkpoints),
         ("--ctx-size", server.context_size),
         ("--n-gpu-layers", server.gpu_layers),
@@ -35,6 +35,20 @@ def arguments(model: HybridModel) -> list[str]:
         if value is not None:
             given += [flag, str(value)]
     return [*given, "--metrics", "--no-ui", *server.extra_args]
+
+
+def _cache_ram_mib(model: HybridModel) -> int | None:
+    """Return `--cache-ram`; None: upstream's default, 8 GiB, where no limit is known here.
+
+    Where it is omitted, the state budget, always below the memory limit, is what bounds cached prompts. Not
+    "no limit" (-1): upstream then holds no more tokens than one context.
+    """
+    if model.server.cache_ram_bytes is not None:
+        return model.server.cache_ram_bytes // _MIB
+    if read_flags(model.server.extra_args).embedding:
+        return 0  # no prompt is ever continued
+    limit = (model.resources.get("limits") or {}).get("memory")
+    return None if limit is None else parse_size(limit, field="spec.resources.limits.memory") // _MIB
 
 
 def environment(model: HybridModel) -> list[dict[str, Any]]:

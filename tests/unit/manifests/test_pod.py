@@ -83,9 +83,22 @@ def test_the_image_of_the_model_overrides_the_default() -> None:
     assert container(server={"image": "mine:1"})["image"] == "mine:1"
 
 
-def test_the_prompt_cache_is_off_unless_the_user_gives_it_a_size() -> None:
-    assert argument("--cache-ram") == "0"
+def test_the_prompt_cache_has_the_size_that_the_user_gave() -> None:
     assert argument("--cache-ram", server={"cacheRAM": "1536Mi"}) == "1536"
+    assert argument("--cache-ram", server={"cacheRAM": 0}) == "0"
+
+
+def test_the_state_budget_alone_bounds_an_omitted_prompt_cache() -> None:
+    assert argument("--cache-ram", resources={"limits": {"memory": "4Gi"}}) == "4096"
+
+
+def test_without_a_limit_an_omitted_prompt_cache_is_left_to_upstreams_default() -> None:
+    assert "--cache-ram" not in container(resources={})["args"]
+
+
+@pytest.mark.parametrize("flag", ["--embedding", "--embeddings", "--rerank", "--reranking"])
+def test_a_model_that_only_embeds_or_reranks_caches_no_prompt(flag: str) -> None:
+    assert argument("--cache-ram", server={"extraArgs": [flag]}) == "0"
 
 
 def test_the_deployment_has_the_replicas_of_the_model() -> None:
