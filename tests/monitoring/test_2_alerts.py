@@ -153,7 +153,7 @@ def has_decided(model: Model, reason: str) -> bool:
 
 def test_a_trial_runs_and_comes_to_a_result(prometheus: Prometheus, chat: Model) -> None:
     # No alert, but a fault of a kind: the panels of trials need one.
-    patch(chat, {"tuning": {"trial": {"legs": 7, "legSeconds": 10, "minRequests": 3}}})
+    patch(chat, {"tuning": {"trial": {"legs": 7, "legSeconds": 10, "minRequests": 1}}})
     chat.kubectl("annotate", "hybridmodel", chat.name, "llamapool.dev/trial=now")
     results = ("TrialPoolHelps", "TrialPoolHarms", "TrialInconclusive")
     until("a result", lambda: any(has_decided(chat, reason) for reason in results), timeout_seconds=240)
