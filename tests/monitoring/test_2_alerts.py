@@ -116,6 +116,7 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
             "bursty",
             SMALL_FILE,
             limit="1Gi",
+            server={"slots": 2, "contextSize": 2048, "cacheRAM": 0},
             pool={"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0},
             tuning={"memory": "Auto", "cooldownSeconds": 0},
             podTemplate=bursts.POD_TEMPLATE,
@@ -139,11 +140,11 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
 
 
 def fill_pool(model: Model) -> None:
-    """Leave released checkpoints in the pool: conversations that grow, each replaced by the next."""
-    for topic in ("rivers", "mountains", "forests", "deserts", "islands"):
-        text = f"tell me of {topic}"
-        for _ in range(4):
-            text += f" and then {model.chat(text, max_tokens=2)['choices'][0]['message']['content']}"
+    """Leave released checkpoints in the pool: conversations of several turns, each replaced by the next."""
+    for topic in ("rivers", "mountains", "forests", "deserts"):
+        bursts.hold_state(model, topic, turns=5)
+    for topic in ("islands", "lakes"):
+        bursts.hold_state(model, topic, turns=1)
     assert model.metrics()["llamapool_pool_held_bytes"] > 0
 
 
