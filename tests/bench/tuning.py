@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "tuning.json"
 NAMESPACE = "bench-tuning"
 _NULL_TRIALS = 1000
-_BURST_MEBIBYTES = 1024
+_BURST_MEBIBYTES = 1280
 _POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}
 
 
@@ -56,11 +56,11 @@ def _serve() -> Model:
     provide_model(kubectl, SMALL_FILE, SMALL)
     spec = {
         "pool": _POOL,
-        "server": {"slots": 2, "contextSize": 2048, "cacheRAM": 0},
+        "server": {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 4, "cacheRAM": 0},
         "tuning": {"cooldownSeconds": 0},
         "podTemplate": bursts.POD_TEMPLATE,
     }
-    kubectl.apply(manifest("chat", SMALL_FILE, limit="1Gi", **spec))
+    kubectl.apply(manifest("chat", SMALL_FILE, limit="1536Mi", **spec))
     model = Model(kubectl, "chat")
     model.until_condition("Ready")
     model.chat("hello")
@@ -76,6 +76,8 @@ def _fault(model: Model, number: int) -> float:
     _give_back(model)
     for topic in ("rivers", "mountains", "forests"):
         bursts.hold_state(model, f"{topic} of run {number}", turns=5)
+    for topic in ("islands", "lakes"):
+        bursts.hold_state(model, f"{topic} of run {number}", turns=1)
     decided = _decided(model)
     bursts.provoke_kill(model, _BURST_MEBIBYTES)
     seen = time.monotonic()

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from tests.support.models import Model
 
-POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}  # 6 buffers of 38 MiB of 1 GiB
-SERVER = {"slots": 2, "contextSize": 2048, "cacheRAM": 0}
-PLANNED_BUFFERS = 6
+POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}  # 10 buffers of 38 MiB of 1.5 GiB
+# Few checkpoints a slot, so that what is in use leaves room for pooled buffers.
+SERVER = {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 4, "cacheRAM": 0}
+PLANNED_BUFFERS = 10
 
 
 def served(create: Callable[..., Model], **tuning: Any) -> Model:
     """A model with a volume to fill, that has made its first checkpoint."""
-    model = create(pool=POOL, server=SERVER, tuning=tuning, podTemplate=bursts.POD_TEMPLATE)
+    model = create(limit="1536Mi", pool=POOL, server=SERVER, tuning=tuning, podTemplate=bursts.POD_TEMPLATE)
     model.until_condition("Ready")
     model.chat("hello")
     until("the plan's cap", lambda: cap_of(model, PLANNED_BUFFERS * BUFFER_BYTES))
@@ -50,7 +51,7 @@ def test_a_kill_with_a_full_pool_halves_the_cap_and_the_server_comes_back_with_i
 ) -> None:
     model = served(create)
     fill_pool(model)
-    ended = bursts.provoke_kill(model, 1024)
+    ended = bursts.provoke_kill(model, 1280)
     seen = time.monotonic()
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
     until("a decision", lambda: decisions(model) or None, timeout_seconds=5, every_seconds=0.1)
@@ -68,7 +69,7 @@ def test_a_kill_with_nothing_held_changes_no_limit_and_names_memory_outside(
 ) -> None:
     model = served(create)
     written = model.status()["limits"]["written"]
-    bursts.provoke_kill(model, 1024)
+    bursts.provoke_kill(model, 1280)
     until("a decision", lambda: decisions(model) or None, timeout_seconds=10)
     bursts.until_running(model)
     assert [entry["reason"] for entry in decisions(model)] == ["MemoryOutsideState"]
@@ -97,7 +98,7 @@ def test_a_process_beside_the_server_that_is_killed_is_seen_while_the_server_liv
     model = served(create)
     pod = model.pod()["metadata"]["name"]
     # A shell that grows past what the server holds: the kernel picks it, and the server lives on.
-    grow = "x=$(head -c 950M /dev/zero | tr '\\0' x); echo ${#x}"
+    grow = "x=$(head -c 1450M /dev/zero | tr '\\0' x); echo ${#x}"
     model.kubectl("exec", pod, "-c", "server", "--", "sh", "-c", f"({grow}) || true")
     until("a decision", lambda: decisions(model) or None, timeout_seconds=15)
     (decision,) = decisions(model)
