@@ -8,6 +8,8 @@ packages=(
     python3-venv git ca-certificates
     # the pool library, its tests and their linters
     g++ cmake ninja-build ccache pkg-config libgtest-dev libcpp-httplib-dev nlohmann-json3-dev clang-format clang-tidy
+    # the allocators that bench-pool preloads
+    libjemalloc2 libtcmalloc-minimal4
 )
 missing=()
 for package in "${packages[@]}"; do
