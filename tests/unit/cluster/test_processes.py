@@ -100,7 +100,8 @@ def test_start_says_where_to_look_when_the_prefix_fails(tmp_path: Path) -> None:
 
 def test_start_puts_the_daemon_into_a_session_and_a_cgroup_of_its_own(tmp_path: Path) -> None:
     pidfile, log = tmp_path / "daemon.json", tmp_path / "daemon.log"
-    command = ["/bin/sh", "-c", "echo started; exec sleep 60"]
+    # One process that stays what it is: a shell would leave its child behind, or become it.
+    command = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(60)"]
     process = processes.start(
         command, pidfile=pidfile, log=log, cgroup=tmp_path, environment=dict(os.environ)
     )
