@@ -54,6 +54,20 @@ test-oracle: setup ## The quantity parser against apimachinery's own
 	@$(pytest) tests/oracle
 	echo "test-oracle: passed"
 
+test-server: setup ## The server as a whole beside upstream's, both compiled here: answers, bounds, sizes (quick ones)
+	@$(python) -m tests.bench.builds upstream llamapool
+	$(pytest) images/llama-server/tests tests/server -m 'not long'
+	echo "test-server: passed"
+
+test-soak: setup ## Long conversations under 2 GiB on a real node: make test-soak, or make test-soak CASE=resized
+	@$(python) -m tests.bench.builds upstream
+	$(lab) up --name $(test_node)
+	trap '$(lab) down --name $(test_node)' EXIT
+	$(lab) images
+	$(lab) load --name $(test_node)
+	$(lab) exec --name $(test_node) -- $(pytest) tests/soak -k "$${CASE:-test}"
+	echo "test-soak: passed; figures are in build/soak/"
+
 test-node: setup ## Contract, end-to-end and upgrade tests on a real node, the node's own, downloads
 	@$(lab) up --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
@@ -76,14 +90,15 @@ test-monitoring: setup ## Dashboards and alerts with a real Prometheus on a real
 dashboards: setup ## Write the chart's dashboards anew from dashboards/
 	@$(python) -m dashboards
 
-test: setup ## Lint, unit, pool and node tests
+test: setup ## Lint, unit, pool, server and node tests
 	@started=$$SECONDS
 	$(MAKE) lint
 	$(MAKE) test-unit
 	$(MAKE) test-oracle
 	$(MAKE) test-pool
+	$(MAKE) test-server
 	$(MAKE) test-node
-	echo "test: lint, unit, pool, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
+	echo "test: lint, unit, pool, server, contract, end-to-end and node tests passed in $$((SECONDS - started)) s"
 
 test-long: setup ## What takes minutes each: storms of faults, a million simulated steps, autoscaling, the docs, monitoring (90 min)
 	@$(pytest) tests/simulator --timeout 3600
@@ -97,6 +112,9 @@ test-long: setup ## What takes minutes each: storms of faults, a million simulat
 	  $(lab) exec --name $(test_node) -- $(pytest) tests/long tests/storm --timeout 3600
 	$(lab) down --name $(test_node)
 	$(MAKE) test-monitoring
+	$(MAKE) test-soak
+	$(python) -m tests.bench.builds upstream llamapool
+	$(pytest) images/llama-server/tests -m long
 	echo "test-long: passed"
 
 docs: setup ## Write the generated parts of docs/ anew: the HybridModel's reference, pictures of the status page and of tuning

@@ -1,5 +1,9 @@
-"""The servers of the arms, built once each from the release that the image's Dockerfile pins."""
+"""The servers of the arms, built once each from the release that the image's Dockerfile pins.
 
+python -m tests.bench.builds upstream llamapool
+"""
+
+import argparse
 import os
 import re
 import shutil
@@ -175,3 +179,15 @@ def _unpack(folder: Path) -> None:
     shutil.unpack_archive(downloads / f"{name}.tar.gz", downloads, filter="data")
     (downloads / name / "llama.cpp").rename(folder)
     cache.remove(downloads)
+
+
+def main() -> None:
+    """Build the servers named on the command line, and print their paths."""
+    parser = argparse.ArgumentParser(description="Build llama-servers into the cache.")
+    parser.add_argument("builds", nargs="+", type=Build, choices=list(Build))
+    for build in parser.parse_args().builds:
+        progress.say(f"{build}: {server(build)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Write a small random hybrid model whose context checkpoints are as large as a 27B's.
 
-    python -m tests.models.hybrid OUT.gguf [--layers 64] [--seed 0] [--dense]
+    python -m tests.models.hybrid OUT.gguf [--layers 64] [--seed 0]
 
 The architecture is llama.cpp's ``qwen35``: gated delta-net layers, with full attention in one layer of
 four. The size of a checkpoint depends on the ``ssm.*`` keys and on the number of recurrent layers alone,
@@ -199,10 +199,8 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("--layers", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dense", action="store_true", help="full attention in every layer")
     arguments = parser.parse_args()
-    interval = 1 if arguments.dense else HybridShape.full_attention_interval
-    shape = HybridShape(layers=arguments.layers, full_attention_interval=interval)
+    shape = HybridShape(layers=arguments.layers)
     write_hybrid_model(arguments.path, shape, seed=arguments.seed)
     size_mb, state_mib = arguments.path.stat().st_size / 1e6, shape.state_bytes / 2**20
     print(f"{arguments.path}: {size_mb:.0f} MB, {state_mib:.2f} MiB of recurrent state a sequence")  # noqa: T201

@@ -17,10 +17,10 @@ from llamapool.domain.sequence_memory import CacheTypes
 from llamapool.domain.tensor_types import BY_NAME
 from tests.models.architectures import TINY_MODELS, write_tiny_model
 from tests.models.hybrid import HybridShape, write_hybrid_model
-from tests.server.llama_server import running
+from tests.support.llama_server import running
 
 if TYPE_CHECKING:
-    from tests.server.llama_server import LlamaServer
+    from tests.support.llama_server import LlamaServer
 
 TOLERATED_BYTES, TOLERATED_SHARE = 32 << 20, 0.05
 ALWAYS = ("--cache-ram", "0", "--ctx-checkpoints", "0", "--verbosity", "4")
@@ -132,5 +132,5 @@ def test_what_the_cpu_repacks_of_mapped_weights_is_predicted(tmp_path: Path, arc
     prediction = predict_base(read_model_facts(str(model)), flags)
     assert prediction is not None
     with running(model, tmp_path, *ALWAYS, *Shape(flags=flags).arguments) as server:
-        repacked_mib = REPACKED.findall(server.log)
+        repacked_mib = REPACKED.findall(server.log())
     assert repacked_mib == [f"{prediction.weights / 2**20:.2f}"]

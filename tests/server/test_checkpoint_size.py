@@ -11,12 +11,12 @@ from llamapool.adapters.gguf_header import read_model_facts
 from llamapool.domain.sequence_memory import CacheTypes
 from tests.models.architectures import TINY_MODELS, write_tiny_model
 from tests.models.hybrid import HybridShape, write_hybrid_model
-from tests.server.llama_server import is_pooled, running, server_binary
+from tests.support.llama_server import binary, is_pooled, running
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.server.llama_server import LlamaServer
+    from tests.support.llama_server import LlamaServer
 
 CREATED = re.compile(r"created context checkpoint \d+ of \d+ \(.*n_tokens = (\d+), size = ([\d.]+) MiB\)")
 FLAGS = ("--parallel", "1", "--ctx-size", "512", "--cache-ram", "0", "--verbosity", "4")
@@ -28,13 +28,13 @@ PROMPT = (
 def assert_checkpoints_are_predicted(server: LlamaServer, model: Path) -> None:
     facts = read_model_facts(str(model))
     assert facts.memory is not None
-    created = CREATED.findall(server.log)
+    created = CREATED.findall(server.log())
     assert created
     for tokens, shown_mib in created:
         expected_bytes = facts.memory.checkpoint_bytes(CacheTypes(), window_tokens=int(tokens))
         assert shown_mib == f"{expected_bytes / 2**20:.3f}"
-    if is_pooled(server_binary()):
-        assert server.metric("llamapool_checkpoint_bytes") == expected_bytes
+    if is_pooled(binary()):
+        assert server.metrics()["llamapool_checkpoint_bytes"] == expected_bytes
 
 
 @pytest.mark.parametrize("architecture", [name for name in TINY_MODELS if name != "qwen3"])
@@ -61,7 +61,7 @@ def test_a_model_with_full_attention_alone_has_no_checkpoints(tmp_path: Path) ->
     write_tiny_model(model, TINY_MODELS["qwen3"])
     with running(model, tmp_path, *FLAGS) as server:
         server.complete(PROMPT)
-        assert not CREATED.search(server.log)
+        assert not CREATED.search(server.log())
     assert read_model_facts(str(model)).state_bytes == 0
 
 
@@ -72,7 +72,7 @@ def test_a_window_has_as_many_streams_as_the_context(tmp_path: Path, slots: int)
     flags = ("--parallel", str(slots), "--ctx-size", str(512 * slots), "--no-kv-unified", *FLAGS[4:])
     with running(model, tmp_path, *flags) as server:
         server.complete(PROMPT)
-        created = CREATED.findall(server.log)
+        created = CREATED.findall(server.log())
     memory = read_model_facts(str(model)).memory
     assert memory is not None
     assert created
