@@ -129,7 +129,10 @@ class LimitedServer:
             with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http, written above
                 return "content" in json.load(answer)
         except (URLError, HTTPException, ConnectionError, TimeoutError):
-            return False  # it ended, and the caller looks why
+            # It ended, and the caller looks why: its connections close before it can be seen to have ended.
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_SECONDS)
+            return False
 
     def figures(self) -> dict[str, int] | None:
         """What its metrics said at their highest; None: they never had all three."""

@@ -48,6 +48,8 @@ OVER = Fraction(112, 100)
 _TURNS, _MOST_STOCK_TURNS = 3, 8
 _MESSAGE = "Tell me more about the sea, and about the ships that sail on it by night. "
 _CACHE_MIB = 512
+_BESIDE_TOKENS = 64
+"""More than upstream keeps for a batch of its own at the end of a prompt, for the checkpoint before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +230,11 @@ def _predicted(shape: Shape) -> tuple[dict[str, Any], Path]:
 
 
 def _converse(running: LimitedServer, slots: int, turns: int) -> bool:
-    """All slots at once, each with a conversation that grows; whether every answer came."""
+    """Fill a micro batch, which touches all of the compute buffer, then let a conversation grow in every slot
+    at once; whether every answer came.
+    """
+    if not running.complete("x" * (ContextFlags().micro_batch_tokens + _BESIDE_TOKENS)):
+        return False
     with ThreadPoolExecutor(slots) as pool:
         for turn in range(1, turns + 1):
             prompts = [f"{slot}: " + _MESSAGE * (turn * 2) for slot in range(slots)]
