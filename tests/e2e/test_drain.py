@@ -108,7 +108,15 @@ def test_a_pod_that_is_loading_ends_in_seconds(create: Callable[..., Model], kub
     endless = volume_folder() / "models" / "endless.gguf"
     if not endless.exists():
         os.mkfifo(endless, 0o644)  # nobody writes into it, so reading it never ends
-    model = create(model={"source": {"pvc": {"claimName": "models", "path": endless.name}}})
+    # As a file in the image, which no init container looks at first.
+    volume = {"name": "endless", "persistentVolumeClaim": {"claimName": "models", "readOnly": True}}
+    mount = {"name": "endless", "mountPath": "/endless", "readOnly": True}
+    model = create(
+        model={"source": {"image": {"path": f"/endless/{endless.name}"}}},
+        podTemplate={
+            "spec": {"containers": [{"name": "server", "volumeMounts": [mount]}], "volumes": [volume]}
+        },
+    )
 
     def loading() -> dict[str, Any] | None:
         for pod in kubectl.list("pods"):
