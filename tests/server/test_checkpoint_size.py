@@ -44,7 +44,7 @@ def test_the_server_answers_and_its_checkpoints_have_the_predicted_size(
     model = tmp_path / f"{architecture}.gguf"
     write_tiny_model(model, TINY_MODELS[architecture])
     with running(model, tmp_path, *FLAGS) as server:
-        assert server.complete(PROMPT)["tokens_predicted"] == 2
+        assert server.complete(PROMPT, tokens=2)["tokens_predicted"] == 2
         assert_checkpoints_are_predicted(server, model)
 
 
