@@ -69,7 +69,7 @@ def test_a_kill_with_nothing_held_changes_no_limit_and_names_memory_outside(
 ) -> None:
     model = served(create)
     written = model.status()["limits"]["written"]
-    bursts.provoke_kill(model, 1280)
+    bursts.provoke_kill(model, 1500)  # with what the server needs beside state, over the limit
     until("a decision", lambda: decisions(model) or None, timeout_seconds=10)
     bursts.until_running(model)
     assert [entry["reason"] for entry in decisions(model)] == ["MemoryOutsideState"]

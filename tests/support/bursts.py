@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.kubectl import until
+from tests.support.operator import processes
 
 if TYPE_CHECKING:
     from tests.support.models import Model
@@ -70,8 +73,15 @@ def _of_configmap(model: Model, file: str) -> dict[str, Any]:
 
 
 def provoke_kill(model: Model, mebibytes: int) -> dict[str, Any]:
-    """Fill until the server is killed for memory; the kubelet's account of that, once it has one."""
+    """Fill until the server is killed for memory; the kubelet's account of that, once it has one.
+
+    The server is stopped while the memory is taken: where the burst is slower than a look of the server at
+    its cgroup, its state gives way, and there is no kill. SIGKILL reaches a stopped process.
+    """
     before = model.restarts()
+    stopped = processes([model.pod()], "llama-server")
+    for process in stopped:
+        os.kill(process, signal.SIGSTOP)
     fill(model, mebibytes)
 
     def ended() -> dict[str, Any] | None:
@@ -84,6 +94,9 @@ def provoke_kill(model: Model, mebibytes: int) -> dict[str, Any]:
     try:
         return until("the server killed", ended, timeout_seconds=30, every_seconds=0.1)
     finally:
+        for process in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
         drain(model)
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.support.models import Model
 
 
-def processes(pods: Iterable[dict[str, Any]]) -> list[int]:
-    """Process ids of the operator's containers in those pods."""
+def processes(pods: Iterable[dict[str, Any]], program: str = "llamapool") -> list[int]:
+    """Process ids in those pods whose command line names the program; the operator's otherwise."""
     uids = [pod["metadata"]["uid"] for pod in pods]
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -25,7 +25,7 @@ def processes(pods: Iterable[dict[str, Any]]) -> list[int]:
             cgroups, command = (folder / "cgroup").read_text(), (folder / "cmdline").read_bytes()
         except OSError:  # it ended meanwhile
             continue
-        if b"llamapool" in command and any(uid in cgroups for uid in uids):
+        if program.encode() in command and any(uid in cgroups for uid in uids):
             found.append(int(folder.name))
     return found
 
