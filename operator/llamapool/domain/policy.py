@@ -175,8 +175,22 @@ def answer_quiet(calm: Calm | None, situation: Situation) -> Answer | None:
         passed = replace(ladder, trouble=None)
         reason = _row(Health.DEGRADED, Trigger.QUIET).reason
         return Answer(reason=reason, message=message, ladder=passed, changes=False)
-    least_bytes = situation.plan.buffer_bytes or 1
-    return None if calm is None or calm.spare_bytes < least_bytes else _step_up(calm, situation)
+    if calm is None or calm.spare_bytes < _needed_bytes(situation):
+        return None
+    return _step_up(calm, situation)
+
+
+def _needed_bytes(situation: Situation) -> int:
+    """Return what must be spare for the next step back up: one buffer, if the step gives any.
+
+    A ceiling that leaves as many whole buffers as the server's own budget holds nothing back: the limit was
+    lowered since, say. The pool may fill that budget for good, so spare memory is not waited for.
+    """
+    buffer_bytes = situation.plan.buffer_bytes or 1
+    ceiling_bytes, own_bytes = situation.ladder.ceiling_bytes, situation.plan.state_budget_bytes
+    if ceiling_bytes is None or own_bytes is None:
+        return buffer_bytes
+    return buffer_bytes if own_bytes // buffer_bytes > ceiling_bytes // buffer_bytes else 0
 
 
 def _step_up(calm: Calm, situation: Situation) -> Answer | None:

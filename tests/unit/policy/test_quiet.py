@@ -6,7 +6,7 @@ import pytest
 
 from llamapool.domain.conditions import PoolMode, TuningMode
 from llamapool.domain.facts import Resize
-from llamapool.domain.policy import Rise
+from llamapool.domain.policy import Calm, Rise
 from llamapool.domain.tuning import Tuning
 from tests.unit.builders import BUFFER, GIB, MIB
 from tests.unit.policy.kills import BASE, LIMIT, QUICK, Model, box, end
@@ -101,6 +101,25 @@ def test_the_pool_grows_back_only_where_buffers_are_missed() -> None:
     assert model.cap_buffers == 2
     model.look_calmly(after=10)
     assert model.cap_buffers == 4
+
+
+def test_a_ceiling_above_what_a_lowered_limit_leaves_goes_though_the_pool_fills_all_room() -> None:
+    model = Model(QUICK)
+    model.look(end(box=box(pooled=0)))
+    assert model.reasons == ["StateBudgetLowered"]
+    full = Calm(spare_bytes=BUFFER // 2, pool_wanted=True)
+    smaller = (model.pod(limit=LIMIT // 2),)
+    model.look(pods=smaller, after=HOUR + 10, calm=full)
+    assert (model.limits.state_budget_bytes, model.reasons[-1]) == (None, "StateBudgetRaised")
+
+
+def test_a_ceiling_that_holds_something_back_stays_while_no_buffer_is_to_spare() -> None:
+    model = Model(QUICK)
+    model.look(end(box=box(pooled=0)))
+    ceiling_bytes = model.limits.state_budget_bytes
+    model.look(after=HOUR + 10, calm=Calm(spare_bytes=BUFFER // 2, pool_wanted=True))
+    assert ceiling_bytes is not None
+    assert model.limits.state_budget_bytes == ceiling_bytes
 
 
 def test_without_every_pods_metrics_nothing_steps_up() -> None:
