@@ -4,7 +4,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulator.server import GIB, MIB
+from llamapool.domain.ladder import Ladder
+from llamapool.domain.memory import headroom_bytes
+from tests.simulator.server import BUFFER, GIB, MIB
 from tests.simulator.simulation import Simulation
 
 
@@ -92,16 +94,34 @@ def storm(simulation: Simulation, draw: random.Random, *, steps: int, every: int
 def calm_down(simulation: Simulation) -> int:
     """Let faults end, and look until everything that was taken back is given again; how many looks it took.
 
+    A base that grew may leave no memory for a larger pool, and nothing else than the pool's rung may wait for
+    that; what the base took is then given back too.
+
     Raises:
         AssertionError: it did not converge.
     """
     server = simulation.server
     server.outside, server.wanted_buffers = 0, 4
+    looks, ladder = _climb(simulation)
+    if ladder.pristine:
+        return looks
+    spare = server.limit - headroom_bytes(server.limit) - server.unreclaimable
+    if ladder.ceilings or ladder.trouble is not None or spare >= BUFFER:
+        raise AssertionError(f"not converged with {spare} bytes to spare: {ladder}")
+    server.base = 400 * MIB
+    more, ladder = _climb(simulation)
+    if not ladder.pristine:
+        raise AssertionError(f"not converged with a base of {server.base} bytes: {ladder}")
+    return looks + more
+
+
+def _climb(simulation: Simulation) -> tuple[int, Ladder]:
+    """Look after quiet times until nothing is taken back, or for long enough; the looks, and what is left."""
     for looks in range(_MOST_STEPS_UP):
-        ladder = None if simulation.record is None else simulation.record.ladder
-        if ladder is not None and ladder.pristine:
-            return looks
-        simulation.look(after=ladder.quiet_seconds if ladder is not None else 5.0)
-        server.misses += 50  # traffic that would use a larger pool
+        ladder = Ladder() if simulation.record is None else simulation.record.ladder
+        if simulation.record is not None and ladder.pristine:
+            return looks, ladder
+        simulation.look(after=ladder.quiet_seconds)
+        simulation.server.misses += 50  # traffic that would use a larger pool
         simulation.look()
-    raise AssertionError(f"not converged: {simulation.record and simulation.record.ladder}")
+    return _MOST_STEPS_UP, ladder

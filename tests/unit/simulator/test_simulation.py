@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llamapool.domain.ladder import Pool
@@ -13,6 +13,8 @@ from tests.simulator.simulation import Simulation
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from([1, 3, 20]), st.sampled_from([0, 60, 300]))
+@example(4573175, 1, 0)  # a ceiling from before the limit was lowered, under which the pool fills all room
+@example(1736404157, 1, 60)  # a base that leaves no memory for more than half of the pool
 @settings(deadline=None, max_examples=15)
 def test_a_storm_breaks_no_invariant_and_all_is_given_again_after_it(
     seed: int, every: int, cooldown: int
