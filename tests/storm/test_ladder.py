@@ -26,7 +26,7 @@ RESTRICTED = {
 
 def kill_and_wait(model: Model, known: int) -> dict[str, Any]:
     """One burst; the decision on it, after it was written and applied in time and the server is back."""
-    bursts.provoke_kill(model, 1280)
+    bursts.provoke_kill(model, 1500)  # over the limit whatever state is held
     seen = time.monotonic()
     until("a decision", lambda: len(handled(model)) > known or None, timeout_seconds=10, every_seconds=0.05)
     written_after = time.monotonic() - seen

@@ -47,7 +47,7 @@ def test_a_hundred_kills_of_the_operator_lose_no_fault_and_double_none(
     faults = 0
     try:
         while killed[0] < OPERATOR_KILLS:
-            bursts.provoke_kill(model, 1280)
+            bursts.provoke_kill(model, 1500)  # over the limit whatever state is held
             faults += 1
             until(f"fault {faults} decided", partial(decided, model, faults), timeout_seconds=120)
             keys.append(bursts.record(model)["handled"][-1]["key"])
