@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-    python3-venv git ca-certificates
+    python3-venv git ca-certificates patch
     # the pool library, its tests and their linters
     g++ cmake ninja-build ccache pkg-config libgtest-dev libcpp-httplib-dev nlohmann-json3-dev clang-format clang-tidy
     # the allocators that bench-pool preloads
