@@ -51,7 +51,7 @@ def test_a_kill_with_a_full_pool_halves_the_cap_and_the_server_comes_back_with_i
 ) -> None:
     model = served(create)
     fill_pool(model)
-    ended = bursts.provoke_kill(model, 1280)
+    ended = bursts.provoke_kill(model, 1340)
     seen = time.monotonic()
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
     until("a decision", lambda: decisions(model) or None, timeout_seconds=5, every_seconds=0.1)
