@@ -194,7 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             go_on.wait(20)
             body = body[count:]
-        self.served.sent_bytes += len(body)  # before it is sent: the client may be done before this thread goes on
+        # Before it is sent: the client may be done before this thread goes on.
+        self.served.sent_bytes += len(body)
         self.wfile.write(body)
         if len(body) < whole:
             self.close_connection = True
