@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from urllib.request import Request, urlopen
 from llamapool.adapters.scrape import HttpScraper
 from llamapool.errors import ScrapeError
 from tests.cluster import cgroups
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class LimitedServer:
         scratch: Path,
     ) -> None:
         self._cgroup, self._limit_bytes, self._scratch = cgroup, limit_bytes, scratch
-        self._port, self._metrics_port = _free_port(), _free_port()
+        self._port, self._metrics_port = free_ports(2)
         self._command = [
             *(str(binary), "--host", "127.0.0.1", "--port", str(self._port)),
             *("--no-warmup", *arguments),
@@ -153,9 +153,3 @@ class LimitedServer:
             self._base_bytes = max(self._base_bytes, sample.base_bytes or 0)
             self._state_bytes = sample.checkpoint_bytes or self._state_bytes
             self._peak_bytes = max(self._peak_bytes, sample.cgroup_unreclaimable_bytes or 0)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

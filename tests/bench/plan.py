@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -31,11 +30,11 @@ from llamapool.domain.sequence_memory import CacheTypes
 from llamapool.domain.server_flags import ServerFlags
 from llamapool.domain.sizing import predict_need
 from llamapool.domain.tensor_types import BY_NAME
-from tests.bench.builds import Build, server
 from tests.bench.limited import LimitedServer, memory_cgroup
 from tests.bench.machine import describe
 from tests.bench.models import model_file
 from tests.models.hybrid import HybridShape
+from tests.support.llama_server import binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,10 +109,7 @@ def main() -> None:
     shapes = list(grid())
     if asked:
         shapes = shapes[:: max(1, len(shapes) // asked)][:asked]
-    pooled, stock = (
-        _binary("LLAMAPOOL_SERVER_BINARY", Build.LLAMAPOOL),
-        _binary("LLAMAPOOL_UPSTREAM_BINARY", Build.UPSTREAM),
-    )
+    pooled, stock = binary(), binary(upstream=True)
     points: list[dict[str, Any]] = []
     with memory_cgroup("llamapool-bench-plan") as cgroup, TemporaryDirectory() as scratch:
         for number, shape in enumerate(shapes):
@@ -241,10 +237,6 @@ def _converse(running: LimitedServer, slots: int, turns: int) -> bool:
             if not all(pool.map(running.complete, prompts)):
                 return False
     return True
-
-
-def _binary(variable: str, build: Build) -> Path:
-    return Path(os.environ[variable]) if os.environ.get(variable) else server(build)
 
 
 def _tell(point: dict[str, Any]) -> None:

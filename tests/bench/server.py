@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tests.bench.builds import server
 from tests.bench.errors import BenchError
 from tests.bench.measurements import Timed
 from tests.cluster.progress import tail
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -97,7 +97,7 @@ async def running(arm: Arm, flags: Sequence[str], folder: Path) -> AsyncIterator
     Raises:
         BenchError: it ended, or was not ready in time; with the end of its log.
     """
-    port, metrics_port = _free_port(), _free_port()
+    port, metrics_port = free_ports(2)
     log, times = folder / f"{arm.name}.log", folder / f"{arm.name}.times"
     times.unlink(missing_ok=True)
     times.touch()
@@ -173,9 +173,3 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 def _proc(pid: int, name: str) -> str:
     with open(f"/proc/{pid}/{name}", encoding="ascii") as stream:  # noqa: PTH123
         return stream.read()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

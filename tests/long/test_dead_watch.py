@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,16 +17,10 @@ from tests.cluster.settings import API_PORT
 from tests.long.proxy import Proxy
 from tests.support.kubectl import Kubectl, until
 from tests.support.models import manifest
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-        return port
 
 
 def healthy(port: int) -> str:
@@ -55,12 +48,12 @@ def health_port(proxy: Proxy, kubectl: Kubectl, tmp_path: Path) -> Iterator[int]
     configuration["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(yaml.safe_dump(configuration))
-    port = free_port()
+    port, metrics_port = free_ports(2)
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
         "LLAMAPOOL_SERVER_IMAGE": "none:1",
         "LLAMAPOOL_HEALTH_PORT": str(port),
-        "LLAMAPOOL_METRICS_PORT": str(free_port()),
+        "LLAMAPOOL_METRICS_PORT": str(metrics_port),
     }
     command = [sys.executable, "-m", "llamapool", "operator", "--namespace", kubectl.namespace]
     with (tmp_path / "log").open("w") as log:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.request import Request, urlopen
 
 from tests.bench import builds
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,7 +141,7 @@ def start(
     program: Path, model: Path | None, folder: Path, *flags: str, env: Mapping[str, str] | None = None
 ) -> LlamaServer:
     """Start a server, whose files go into a new folder in `folder`; without a model it would be a router."""
-    port, metrics_port = _free_ports(2)
+    port, metrics_port = free_ports(2)
     own = folder / str(port)
     own.mkdir()
     served = ("--model", str(model)) if model else ()
@@ -171,11 +171,3 @@ def running(model: Path, folder: Path, *flags: str) -> Iterator[LlamaServer]:
         yield server.until_ready()
     finally:
         server.end()
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
