@@ -43,11 +43,25 @@ QUICK_FIRSTS = (1, 6)  # of the failing allocations, that `make test` tries; `ma
     "first",
     [pytest.param(each, marks=() if each in QUICK_FIRSTS else pytest.mark.long) for each in range(1, 13)],
 )
+@pytest.mark.parametrize(
+    "pool",
+    # Without one every allocation of state is the server's own; with one the next is mostly made ahead of it.
+    [{"LLAMAPOOL_POOL_CAP_BYTES": "0"}, pytest.param({}, marks=pytest.mark.long)],
+    ids=["cap 0", "pool"],
+)
 @pytest.mark.parametrize("count", [1, 3])
 def test_it_answers_what_upstream_answers_when_an_allocation_of_state_fails(
-    *, servers: Any, hybrid_model: Path, upstream_answers: str, failing_mmap: Path, first: int, count: int
+    *,
+    servers: Any,
+    hybrid_model: Path,
+    upstream_answers: str,
+    failing_mmap: Path,
+    pool: dict[str, str],
+    first: int,
+    count: int,
 ) -> None:
-    env = {"LD_PRELOAD": str(failing_mmap), "FAIL_MMAP_FIRST": str(first), "FAIL_MMAP_COUNT": str(count)}
+    failing = {"LD_PRELOAD": str(failing_mmap), "FAIL_MMAP_FIRST": str(first), "FAIL_MMAP_COUNT": str(count)}
+    env = failing | pool
     server = servers.start(hybrid_model, "--parallel", "1", env=env).until_ready()
     assert server.conversations() == upstream_answers
     assert server.metrics()["llamapool_allocation_failures_total"] >= 1

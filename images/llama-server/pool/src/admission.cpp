@@ -4,6 +4,7 @@
 #include "llamapool/mapping.h"
 
 #include <new>
+#include <utility>
 
 namespace llamapool {
 
@@ -39,7 +40,8 @@ bool admission::make_room(const state_request & wanted, const evictor & evict) {
         if (excess == 0) {
             return true;
         }
-        if (pool_.release(excess, wanted.pooled_bytes) == 0 && !evict_one(evict) && pool_.trim() == 0) {
+        if (pool_.release(excess, wanted.pooled_bytes) == 0 && !abandon_preparation() && !evict_one(evict) &&
+            pool_.trim() == 0) {
             return false;
         }
     }
@@ -55,7 +57,7 @@ bool admission::allocate(const state_request & wanted, const std::function<void(
         } catch (const std::bad_alloc &) {
             ++allocation_failures_;
         }
-        if (pool_.trim() == 0) {
+        if (pool_.trim() == 0 && !abandon_preparation()) {
             admitted = evict_one(evict);
             pool_.trim();  // what was given up went there
         }
@@ -76,7 +78,79 @@ void admission::set_budget(std::optional<std::size_t> budget_bytes) {
     const std::lock_guard<std::mutex> lock(allocating_);
     target_bytes_ = budget_bytes.value_or(unbounded);
     pool_.release(excess_bytes(0), 0);
+    if (over_budget()) {
+        abandon_preparation();
+    }
     take_effect();
+}
+
+mapping admission::begin_preparation(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(allocating_);
+    if (!preparation_allowed_ || !pool_.has_room_for(bytes) || excess_bytes(mapping::rounded(bytes)) > 0) {
+        return {};
+    }
+    mapping buffer = mapping::reserved(bytes);  // counted from here on
+    const std::lock_guard<std::mutex> state(preparing_mutex_);
+    preparing_ = true;
+    abandoned_ = false;
+    return buffer;
+}
+
+// In parts: the kernel holds the process's memory map while it finds pages, and giving up should not wait for all.
+bool admission::make_resident(mapping & buffer) noexcept {
+    constexpr std::size_t part_bytes = std::size_t{8} << 20;
+    try {
+        for (std::size_t offset = 0; offset < buffer.size() && !abandoned_; offset += part_bytes) {
+            buffer.make_resident(offset, part_bytes);
+        }
+    } catch (const std::bad_alloc &) {
+        ++allocation_failures_;
+        return false;
+    }
+    return !abandoned_;
+}
+
+bool admission::prepare(std::size_t bytes) {
+    mapping buffer;
+    try {
+        buffer = begin_preparation(bytes);
+    } catch (const std::bad_alloc &) {
+        ++allocation_failures_;
+        return false;
+    }
+    if (buffer.empty()) {
+        return false;
+    }
+    const bool complete = make_resident(buffer);
+    if (complete) {
+        pool_.put(std::move(buffer));
+    } else {
+        const mapping given_up = std::move(buffer);
+    }
+    const std::lock_guard<std::mutex> lock(preparing_mutex_);
+    preparing_ = false;
+    prepared_.notify_all();
+    return complete;
+}
+
+void admission::allow_preparation(bool allowed) {
+    const std::lock_guard<std::mutex> lock(allocating_);
+    preparation_allowed_ = allowed;
+    if (!allowed) {
+        abandon_preparation();
+    }
+}
+
+// Gives up the buffer that is being prepared, and returns when its memory is gone or in the pool. False: there was
+// none. Under `allocating_`, so that no other is begun.
+bool admission::abandon_preparation() {
+    std::unique_lock<std::mutex> lock(preparing_mutex_);
+    if (!preparing_) {
+        return false;
+    }
+    abandoned_ = true;
+    prepared_.wait(lock, [this] { return !preparing_; });
+    return true;
 }
 
 void admission::take_effect() noexcept {

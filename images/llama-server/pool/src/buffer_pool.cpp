@@ -56,6 +56,17 @@ std::size_t buffer_pool::choose(std::size_t bytes) const noexcept {
     return nowhere;
 }
 
+// The buffer to hand out, out of the pool, or an empty one. Under the lock.
+mapping buffer_pool::remove_for(std::size_t bytes) noexcept {
+    ++takes_;
+    const std::size_t position = choose(bytes);
+    if (position == nowhere) {
+        return {};
+    }
+    ++counters_.hits;
+    return remove(position);
+}
+
 mapping buffer_pool::take(std::size_t bytes) {
     if (bytes < floor_bytes) {
         return mapping(bytes);
@@ -63,16 +74,25 @@ mapping buffer_pool::take(std::size_t bytes) {
     mapping buffer;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        ++takes_;
-        const std::size_t position = choose(bytes);
-        if (position != nowhere) {
-            buffer = remove(position);
-        }
-        ++(buffer.empty() ? counters_.misses : counters_.hits);
+        buffer = remove_for(bytes);
+        counters_.misses += buffer.empty() ? 1 : 0;
     }
-    if (buffer.empty()) {
-        return mapping(bytes);
+    return buffer.empty() ? mapping(bytes) : grown(std::move(buffer), bytes);
+}
+
+mapping buffer_pool::take_held(std::size_t bytes) {
+    if (bytes < floor_bytes) {
+        return {};
     }
+    mapping buffer;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        buffer = remove_for(bytes);
+    }
+    return buffer.empty() ? mapping() : grown(std::move(buffer), bytes);
+}
+
+mapping buffer_pool::grown(mapping buffer, std::size_t bytes) {
     buffer.grow(bytes);
 #ifdef LLAMAPOOL_TEST_HIT_DELAY_MILLISECONDS
     std::this_thread::sleep_for(std::chrono::milliseconds(LLAMAPOOL_TEST_HIT_DELAY_MILLISECONDS));
@@ -115,6 +135,11 @@ void buffer_pool::put(mapping buffer) noexcept {
     ++held_buffers_;
     held_bytes_ += size;
     counters_.high_water_bytes = std::max(counters_.high_water_bytes, held_bytes_);
+}
+
+bool buffer_pool::has_room_for(std::size_t bytes) const noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return bytes >= floor_bytes && held_bytes_ + mapping::rounded(bytes) <= cap_bytes_ && held_buffers_ < max_buffers;
 }
 
 // Removes from the smallest until at most `keep_bytes` are held; returns how many went to `out`.

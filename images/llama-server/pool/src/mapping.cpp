@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -70,9 +71,9 @@ std::size_t mapping::total_bytes() noexcept {
     return mapped_bytes.load();
 }
 
-mapping::mapping(std::size_t bytes) {
+mapping mapping::reserved(std::size_t bytes) {
     if (bytes == 0) {
-        return;
+        return {};
     }
     if (bytes > SIZE_MAX / 2) {
         throw std::bad_alloc();
@@ -80,15 +81,17 @@ mapping::mapping(std::size_t bytes) {
     const std::size_t size = rounded(bytes);
     std::uint8_t * const data = map_aligned(size);
     mapped_bytes += size;
-    try {
-        populate(data, size);
-    } catch (const std::bad_alloc &) {
-        munmap(data, size);
-        mapped_bytes -= size;
-        throw;
+    return {data, size};
+}
+
+void mapping::make_resident(std::size_t offset, std::size_t bytes) {
+    if (offset < size_) {
+        populate(data_ + offset, std::min(bytes, size_ - offset));
     }
-    data_ = data;
-    size_ = size;
+}
+
+mapping::mapping(std::size_t bytes) : mapping(reserved(bytes)) {
+    make_resident(0, size_);
 }
 
 mapping::mapping(mapping && other) noexcept

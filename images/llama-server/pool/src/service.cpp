@@ -38,6 +38,7 @@ service::service(settings from, cgroup group, std::optional<std::size_t> host_by
         metrics_server_ = std::make_unique<metrics_server>(settings_.metrics_port, [this] { return page(); });
     }
     monitor_ = std::thread([this] { watch(); });
+    preparer_ = std::thread([this] { keep_a_buffer_ready(); });
 }
 
 service::~service() {
@@ -46,7 +47,10 @@ service::~service() {
         stopping_ = true;
     }
     stop_requested_.notify_all();
+    buffer_used_.notify_all();
+    admission_.allow_preparation(false);
     monitor_.join();
+    preparer_.join();
 }
 
 void service::watch() {
@@ -54,6 +58,25 @@ void service::watch() {
     while (!stop_requested_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; })) {
         lock.unlock();
         refresh();
+        lock.lock();
+    }
+}
+
+// Finding memory for a checkpoint takes longer than copying it, up to half a second where a virtual machine has handed
+// its free memory back to the host. So the next buffer is made resident while the server computes.
+void service::keep_a_buffer_ready() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+        buffer_used_.wait(lock, [this] { return stopping_ || buffer_was_used_; });
+        if (stopping_) {
+            return;
+        }
+        buffer_was_used_ = false;
+        lock.unlock();
+        const std::size_t bytes = pooled_bytes_;
+        if (buffer_pool::instance().fresh_bytes(bytes) > 0) {
+            admission_.prepare(bytes);
+        }
         lock.lock();
     }
 }
@@ -78,6 +101,7 @@ void service::refresh() {
 // Measures, and applies budget and cap that follow from the figures.
 void service::follow_memory() {
     const std::lock_guard<std::mutex> lock(refreshing_);
+    unmeasured_bytes_ = 0;
     const memory_figures memory = memory_.sample(seconds_of<steady_clock>(), mapping::total_bytes);
     if (settings_.pooled) {
         const auto ceiling_bytes = smallest_known(limits_.state_budget_bytes, settings_.state_budget_bytes);
@@ -116,16 +140,26 @@ accounting service::account() const {
     return now;
 }
 
-void service::model_loaded(std::size_t slots) {
+void service::model_loaded(std::size_t slots, const std::function<std::size_t()> & measure) {
     slots_ = slots;
+    if (settings_.pooled) {
+        pooled_bytes_ = measure();
+        checkpoint_mapped_bytes_ = mapping::rounded(pooled_bytes_);
+    }
     phase_ = server_phase::ready;
     memory_.set_model_loaded(true);
     refresh();
+    admission_.allow_preparation(true);
+    std::size_t prepared = 0;
+    while (prepared < slots && admission_.prepare(pooled_bytes_)) {
+        ++prepared;
+    }
 }
 
 void service::model_unloaded() {
     phase_ = server_phase::sleeping;
     memory_.set_model_loaded(false);
+    admission_.allow_preparation(false);
     buffer_pool::instance().trim();
 }
 
@@ -144,23 +178,33 @@ bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_byt
                        const evictor & evict) {
     const auto start = steady_clock::now();
     const std::size_t mapped_bytes = mapping::rounded(bytes) + mapping::rounded(draft_bytes);
-    const bool pooled = what != allocation::cached_prompt;
     asked_bytes_ = mapped_bytes;
-    if (settings_.pooled) {
+    if (settings_.pooled && is_large(mapped_bytes)) {
         follow_memory();
     }
-    const state_request wanted =
-        pooled ? state_request{bytes, mapping::rounded(draft_bytes)} : state_request{0, mapped_bytes};
+    const state_request wanted{bytes, mapping::rounded(draft_bytes)};
     const bool allocated = admission_.allocate(wanted, fill, evict);
     asked_bytes_ = 0;
     if (!allocated) {
-        ++(pooled ? checkpoints_skipped_ : prompts_skipped_);
+        ++(what == allocation::cached_prompt ? prompts_skipped_ : checkpoints_skipped_);
     } else if (what == allocation::checkpoint) {
         checkpoint_bytes_ = bytes + draft_bytes;
         checkpoint_mapped_bytes_ = mapped_bytes;
+        pooled_bytes_ = settings_.pooled ? bytes : 0;
         checkpoint_seconds_.observe(std::chrono::duration<double>(steady_clock::now() - start).count());
     }
+    if (allocated && pooled_bytes_ > 0) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        buffer_was_used_ = true;
+        buffer_used_.notify_one();
+    }
     return allocated;
+}
+
+// Measuring costs a fraction of a millisecond: nothing beside a checkpoint, and much beside a cached prompt of a model
+// that has none. Small ones add up until they are worth it, or until the monitor has measured.
+bool service::is_large(std::size_t bytes) noexcept {
+    return (unmeasured_bytes_ += bytes) >= buffer_pool::floor_bytes;
 }
 
 void service::aborting(const std::string & message) {

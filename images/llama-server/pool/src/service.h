@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,7 +40,7 @@ class service {
     // The metrics page. Waits for no file, no queue and no slot.
     std::string page() const;
 
-    void model_loaded(std::size_t slots);
+    void model_loaded(std::size_t slots, const std::function<std::size_t()> & measure);
     void model_unloaded();
     void idle_for(std::int64_t idle_milliseconds);
     void first_token(double seconds, std::size_t prompt_tokens);
@@ -53,7 +54,9 @@ class service {
 
   private:
     void watch();
+    void keep_a_buffer_ready();
     void follow_memory();
+    bool is_large(std::size_t bytes) noexcept;
     accounting account() const;
 
     const settings settings_;
@@ -71,6 +74,8 @@ class service {
     histogram prompt_tokens_{1, 2, 1 << 20};
     std::atomic<std::uint64_t> checkpoint_bytes_{0};         // data of the latest; 0: none made yet
     std::atomic<std::uint64_t> checkpoint_mapped_bytes_{0};  // the same, as mapped
+    std::atomic<std::size_t> pooled_bytes_{0};               // of it, what is in the buffer that is pooled
+    std::atomic<std::size_t> unmeasured_bytes_{0};           // allocated since memory was measured
     std::atomic<std::uint64_t> checkpoints_skipped_{0};
     std::atomic<std::uint64_t> prompts_skipped_{0};
     std::atomic<std::uint64_t> asked_bytes_{0};
@@ -82,9 +87,12 @@ class service {
 
     std::mutex mutex_;
     std::condition_variable stop_requested_;
+    std::condition_variable buffer_used_;
     bool stopping_ = false;
+    bool buffer_was_used_ = false;
     std::unique_ptr<metrics_server> metrics_server_;
     std::thread monitor_;
+    std::thread preparer_;
 };
 
 }  // namespace llamapool

@@ -26,12 +26,19 @@ bool is_pooled(state_kind kind, std::size_t bytes) noexcept {
     return kind != state_kind::prompt && bytes >= buffer_pool::floor_bytes;
 }
 
+// A cached prompt takes what the pool has at hand, and its size is no demand on the pool: else it is mapped.
+mapping held_or_mapped(std::size_t bytes, bool & from_pool) {
+    mapping held = buffer_pool::instance().take_held(bytes);
+    from_pool = !held.empty();
+    return from_pool ? std::move(held) : mapping(bytes);
+}
+
 }  // namespace
 
 struct state_buffer::block {
     block(state_kind of_kind, std::size_t bytes)
-        : memory(is_pooled(of_kind, bytes) ? buffer_pool::instance().take(bytes) : mapping(bytes)), kind(of_kind),
-          pooled(is_pooled(of_kind, bytes)) {
+        : kind(of_kind), pooled(is_pooled(of_kind, bytes)),
+          memory(pooled ? buffer_pool::instance().take(bytes) : held_or_mapped(bytes, pooled)) {
         counters_of(kind).buffers += 1;
         counters_of(kind).bytes += memory.size();
     }
@@ -47,9 +54,9 @@ struct state_buffer::block {
         }
     }
 
-    mapping memory;
     state_kind kind;
-    bool pooled;
+    bool pooled;  // goes to the pool: back to where it came from, or a checkpoint's
+    mapping memory;
 };
 
 void state_buffer::use_plain_allocation(bool plain) noexcept {

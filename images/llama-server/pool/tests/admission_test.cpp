@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace llamapool {
@@ -107,8 +109,8 @@ TEST_F(admission_test, gives_up_pooled_buffers_before_anything_else) {
 }
 
 TEST_F(admission_test, uses_a_pooled_buffer_that_fits_and_gives_up_nothing) {
-    pool(size_bytes);
     hold(evictable::cached_prompt);
+    pool(size_bytes);
     admission_.set_budget(80 * MiB);
     const auto hits = buffer_pool::instance().statistics().hits;
     state_buffer buffer;
@@ -260,6 +262,81 @@ TEST_F(admission_test, lets_other_exceptions_through) {
     EXPECT_THROW(admission_.allocate(
                      {0, 0}, [] { throw std::runtime_error("not memory"); }, nothing_to_give),
                  std::runtime_error);
+}
+
+TEST_F(admission_test, prepares_a_buffer_that_the_next_checkpoint_finds_resident) {
+    admission_.set_budget(size_bytes);
+    EXPECT_TRUE(admission_.prepare(size_bytes));
+    state_buffer buffer;
+    EXPECT_TRUE(ask(buffer, nothing_to_give));
+    EXPECT_EQ(mapping::total_bytes(), size_bytes);
+}
+
+TEST_F(admission_test, prepares_nothing_that_the_budget_has_no_room_for) {
+    hold(evictable::cached_prompt);
+    admission_.set_budget(2 * size_bytes - 1);
+    EXPECT_FALSE(admission_.prepare(size_bytes));
+    EXPECT_EQ(mapping::total_bytes(), size_bytes);
+    EXPECT_TRUE(given_up_.empty());
+}
+
+TEST_F(admission_test, prepares_nothing_that_the_pool_would_not_keep) {
+    buffer_pool::instance().set_cap(size_bytes - 1);
+    EXPECT_FALSE(admission_.prepare(size_bytes));
+    EXPECT_EQ(mapping::total_bytes(), 0U);
+}
+
+TEST_F(admission_test, prepares_nothing_where_no_memory_can_be_had) {
+    constexpr std::size_t too_large_bytes = std::size_t{1} << 50;
+    buffer_pool::instance().set_cap(too_large_bytes);
+    EXPECT_FALSE(admission_.prepare(too_large_bytes));
+    EXPECT_EQ(admission_.counters().allocation_failures, 1U);
+}
+
+TEST_F(admission_test, prepares_nothing_while_that_is_not_allowed) {
+    admission_.allow_preparation(false);
+    EXPECT_FALSE(admission_.prepare(size_bytes));
+    admission_.allow_preparation(true);
+    EXPECT_TRUE(admission_.prepare(size_bytes));
+}
+
+TEST_F(admission_test, gives_up_what_is_being_prepared_before_any_state) {
+    constexpr std::size_t large_bytes = 600 * MiB;  // takes a while
+    hold(evictable::idle_newest_checkpoint);
+    admission_.set_budget(size_bytes + large_bytes);
+    const std::size_t before_bytes = mapping::total_bytes();
+    std::thread preparer([&] { admission_.prepare(large_bytes); });
+    while (mapping::total_bytes() == before_bytes) {
+        std::this_thread::yield();
+    }
+    state_buffer buffer;
+    EXPECT_TRUE(ask(buffer, all()));
+    preparer.join();
+    EXPECT_TRUE(given_up_.empty());
+    EXPECT_LE(mapping::total_bytes(), size_bytes + large_bytes);
+}
+
+TEST_F(admission_test, stays_within_the_budget_while_buffers_are_prepared_all_the_time) {
+    constexpr std::size_t budget_bytes = 4 * size_bytes;
+    admission_.set_budget(budget_bytes);
+    std::atomic<bool> done{false};
+    std::thread preparer([&] {
+        while (!done) {
+            admission_.prepare(size_bytes);
+        }
+    });
+    std::deque<state_buffer> live;
+    for (int i = 0; i < 60; ++i) {
+        state_buffer buffer;
+        EXPECT_TRUE(ask(buffer, nothing_to_give));
+        EXPECT_LE(mapping::total_bytes(), budget_bytes);
+        live.push_back(std::move(buffer));
+        if (live.size() == 4) {
+            live.clear();
+        }
+    }
+    done = true;
+    preparer.join();
 }
 
 TEST_F(admission_test, counts_what_it_gave_up) {

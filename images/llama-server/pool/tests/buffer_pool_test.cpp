@@ -232,6 +232,23 @@ TEST(buffer_pool, keeps_its_high_water_mark_and_counters_over_a_trim) {
     EXPECT_EQ(pool.statistics().hits, 1U);
 }
 
+TEST(buffer_pool, gives_what_it_holds_and_maps_nothing_where_only_that_is_asked_for) {
+    buffer_pool pool(400 * MiB);
+    put_all(pool, {64});
+    EXPECT_EQ(pool.take_held(60 * MiB).size(), 64 * MiB);
+    EXPECT_TRUE(pool.take_held(60 * MiB).empty());
+    EXPECT_EQ(pool.statistics().hits, 1U);
+    EXPECT_EQ(pool.statistics().misses, 0U);
+}
+
+TEST(buffer_pool, has_room_up_to_its_cap_for_what_is_not_too_small) {
+    buffer_pool pool(100 * MiB);
+    put_all(pool, {40});
+    EXPECT_TRUE(pool.has_room_for(60 * MiB));
+    EXPECT_FALSE(pool.has_room_for(60 * MiB + 1));
+    EXPECT_FALSE(pool.has_room_for(buffer_pool::floor_bytes - 1));
+}
+
 TEST(buffer_pool, is_the_same_for_the_whole_process) {
     EXPECT_EQ(&buffer_pool::instance(), &buffer_pool::instance());
 }

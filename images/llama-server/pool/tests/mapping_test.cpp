@@ -70,6 +70,22 @@ TEST(mapping, counts_what_it_maps_until_it_is_unmapped) {
     EXPECT_EQ(mapping::total_bytes(), before);
 }
 
+TEST(mapping, counts_reserved_memory_before_it_is_resident) {
+    const std::size_t before = mapping::total_bytes();
+    const mapping memory = mapping::reserved(10 * MiB);
+    EXPECT_EQ(mapping::total_bytes(), before + 10 * MiB);
+    EXPECT_FALSE(is_resident(memory));
+}
+
+TEST(mapping, becomes_resident_in_parts) {
+    mapping memory = mapping::reserved(10 * MiB);
+    memory.make_resident(0, 4 * MiB);
+    EXPECT_FALSE(is_resident(memory));
+    memory.make_resident(4 * MiB, 8 * MiB);  // more than is left
+    EXPECT_TRUE(is_resident(memory));
+    memory.make_resident(10 * MiB, 4 * MiB);  // nothing is left
+}
+
 TEST(mapping, keeps_its_content_when_it_grows) {
     mapping memory(4 * MiB);
     std::memset(memory.data(), 7, memory.size());

@@ -9,6 +9,7 @@
 #include <httplib.h>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -18,6 +19,10 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 constexpr std::size_t host_bytes = 65536 * MiB;
+
+std::size_t no_checkpoints() {
+    return 0;
+}
 
 // A service in a cgroup of 4 GiB on a host of 64 GiB.
 class service_test : public testing::Test {
@@ -45,9 +50,18 @@ class service_test : public testing::Test {
             allocation::checkpoint, bytes, 0, [&] { buffer.resize(bytes); }, [](evictable) { return false; });
     }
     static std::size_t cap_bytes() { return buffer_pool::instance().statistics().cap_bytes; }
+    static std::size_t held_bytes() { return buffer_pool::instance().statistics().held_bytes; }
+    static bool comes_to_hold(std::size_t bytes) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (held_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return held_bytes() == bytes;
+    }
 
     captured_tree tree_;
     settings settings_;
+    const std::uint64_t misses_ = buffer_pool::instance().statistics().misses;
 };
 
 TEST_F(service_test, takes_a_sixteenth_of_the_pods_limit_and_not_of_the_hosts_memory) {
@@ -129,7 +143,7 @@ TEST_F(service_test, shows_no_checkpoint_size_before_the_first_checkpoint) {
 TEST_F(service_test, shows_no_base_before_the_model_is_loaded) {
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_memory_base_bytes"));
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_memory_base_bytes 1004\n"));
 }
 
@@ -155,6 +169,52 @@ TEST_F(service_test, trims_when_idle_for_long_enough_and_not_before) {
     EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 64 * MiB);
     running->idle_for(60000);
     EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
+}
+
+TEST_F(service_test, holds_one_buffer_a_slot_before_the_first_request) {
+    const auto running = start();
+    running->model_loaded(3, [] { return 150 * MiB; });
+    EXPECT_EQ(held_bytes(), 450 * MiB);
+    EXPECT_FALSE(shows(*running, "llamapool_checkpoint_bytes"));
+}
+
+TEST_F(service_test, holds_no_more_before_the_first_request_than_its_budget_has_room_for) {
+    settings_.state_budget_bytes = 350 * MiB;
+    const auto running = start();
+    running->model_loaded(3, [] { return 150 * MiB; });
+    EXPECT_EQ(held_bytes(), 300 * MiB);
+}
+
+TEST_F(service_test, does_not_measure_a_checkpoint_when_it_is_off) {
+    settings_.pooled = false;
+    const auto running = start();
+    bool measured = false;
+    running->model_loaded(3, [&] { return static_cast<std::size_t>(measured = true); });
+    EXPECT_FALSE(measured);
+    state_buffer::use_plain_allocation(false);
+}
+
+TEST_F(service_test, makes_another_buffer_ready_after_each_checkpoint) {
+    settings_.pool_cap_bytes = 400 * MiB;
+    const auto running = start();
+    std::deque<state_buffer> live(3);
+    for (state_buffer & buffer : live) {
+        make_checkpoint(*running, buffer, 64 * MiB);
+        EXPECT_TRUE(comes_to_hold(64 * MiB));
+    }
+    EXPECT_EQ(buffer_pool::instance().statistics().misses, misses_ + 1);
+}
+
+TEST_F(service_test, keeps_no_buffer_ready_once_it_sleeps) {
+    settings_.pool_cap_bytes = 1000 * MiB;
+    const auto running = start();
+    {
+        state_buffer buffer;
+        make_checkpoint(*running, buffer, 500 * MiB);
+    }
+    running->model_unloaded();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(mapping::total_bytes(), 0U);
 }
 
 TEST_F(service_test, trims_when_the_model_is_unloaded_for_sleep) {
@@ -194,14 +254,14 @@ TEST_F(service_test, takes_its_budget_from_limit_base_and_headroom_once_the_mode
     tree_.file("cg/memory.stat", "anon " + std::to_string(1000 * MiB) + "\nfile 0\n");
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes " + std::to_string(2840 * MiB) + "\n"));
 }
 
 TEST_F(service_test, takes_the_limits_file_for_a_ceiling_only) {
     tree_.file("limits.json", R"({"generation": 1, "stateBudgetBytes": 1000})");
     const auto running = start();
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes 1000\n"));
     tree_.file("limits.json", R"({"generation": 2, "stateBudgetBytes": 999999999999})");
     running->refresh();
@@ -219,7 +279,7 @@ TEST_F(service_test, takes_the_environments_ceiling_where_there_is_no_limit) {
 TEST_F(service_test, has_no_budget_where_no_limit_exists_and_none_is_set) {
     tree_.file("cg/memory.max", "max\n");
     const auto running = start();
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
 }
 
@@ -232,7 +292,7 @@ TEST_F(service_test, bounds_the_pools_cap_by_the_budget) {
 
 TEST_F(service_test, keeps_one_buffer_a_slot_once_it_has_seen_a_checkpoint) {
     const auto running = start();
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     state_buffer buffer;
     make_checkpoint(*running, buffer, 150 * MiB);
     running->refresh();
@@ -251,7 +311,7 @@ TEST_F(service_test, skips_and_counts_a_checkpoint_over_the_budget) {
 
 TEST_F(service_test, takes_memory_that_grew_outside_the_budget_from_the_next_checkpoint) {
     const auto running = start();
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     tree_.file("cg/memory.stat", "anon " + std::to_string(3800 * MiB) + "\nfile 0\n");
     state_buffer buffer;
     EXPECT_FALSE(make_checkpoint(*running, buffer, 150 * MiB));
@@ -268,7 +328,7 @@ TEST_F(service_test, skips_and_counts_a_prompt_over_the_budget) {
 TEST_F(service_test, keeps_its_accounting_in_the_termination_log) {
     settings_.termination_log = tree_.root() / "termination-log";
     const auto running = start();
-    running->model_loaded(4);
+    running->model_loaded(4, no_checkpoints);
     state_buffer buffer;
     std::string during;
     running->allocate(
@@ -331,7 +391,7 @@ TEST_F(start_service_test, lets_a_router_run_when_it_is_off) {
 }
 
 TEST_F(start_service_test, ignores_calls_while_no_service_runs) {
-    model_loaded(1);
+    model_loaded(1, [] { return std::size_t{0}; });
     first_token(1, 2, 3);
     idle_for(1);
     model_unloaded();

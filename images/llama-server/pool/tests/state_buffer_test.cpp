@@ -157,6 +157,18 @@ TEST_F(state_buffer_test, maps_the_state_of_a_cached_prompt_and_does_not_pool_it
     EXPECT_EQ(hits() + misses(), 0U);
 }
 
+TEST_F(state_buffer_test, takes_a_pooled_buffer_for_a_cached_prompt_that_fits_and_gives_it_back) {
+    { state_buffer{}.resize(64 * MiB); }
+    {
+        state_buffer buffer(state_kind::prompt);
+        buffer.resize(60 * MiB);
+        EXPECT_EQ(pooled_bytes(), 0U);
+        EXPECT_EQ(state_buffer::live(state_kind::prompt).bytes, 64 * MiB);
+    }
+    EXPECT_EQ(pooled_bytes(), 64 * MiB);
+    EXPECT_EQ(hits(), 1U);
+}
+
 TEST_F(state_buffer_test, does_not_pool_data_under_the_floor_even_where_it_rounds_up_to_it) {
     { state_buffer{}.resize(32 * MiB - 1); }
     EXPECT_EQ(pooled_bytes(), 0U);

@@ -4,6 +4,7 @@
 #include "llamapool/buffer_pool.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,15 @@ class admission {
     // Other exceptions of `fill` pass through.
     bool allocate(const state_request & wanted, const std::function<void()> & fill, const evictor & evict);
 
+    // Maps one buffer of `bytes` for the pool ahead of its use, a part at a time, from another thread than the
+    // server's. Only where the pool has room and the budget has: nothing is given up for it, and it is itself given up
+    // as soon as the server needs the memory. False: it was not made, or not finished.
+    bool prepare(std::size_t bytes);
+
+    // Whether prepare() does anything. Forbidding gives up the buffer that is being prepared; its memory is gone, or in
+    // the pool, when the call returns.
+    void allow_preparation(bool allowed);
+
     bool over_budget() const noexcept { return mapping::total_bytes() > target_bytes_; }
 
     // Gives up state until it is within the budget.
@@ -71,9 +81,17 @@ class admission {
     bool make_room(const state_request & wanted, const evictor & evict);
     bool evict_one(const evictor & evict);
     void take_effect() noexcept;
+    bool abandon_preparation();
+    mapping begin_preparation(std::size_t bytes);
+    bool make_resident(mapping & buffer) noexcept;
 
     buffer_pool & pool_;
     std::mutex allocating_;  // held while state is allocated: a budget lowered meanwhile waits, and holds afterwards
+    bool preparation_allowed_ = true;
+    std::mutex preparing_mutex_;
+    std::condition_variable prepared_;
+    bool preparing_ = false;
+    std::atomic<bool> abandoned_{false};
     std::atomic<std::size_t> target_bytes_{unbounded};
     std::atomic<std::size_t> in_effect_bytes_{unbounded};
     std::atomic<std::uint64_t> prompts_evicted_{0};

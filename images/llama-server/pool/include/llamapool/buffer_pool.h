@@ -46,12 +46,19 @@ class buffer_pool {
     // A resident buffer of at least `bytes`, from the pool where one fits. Throws std::bad_alloc.
     mapping take(std::size_t bytes);
 
+    // A buffer of at least `bytes` if the pool holds one that fits, and then a hit; else an empty one, and no miss.
+    // Throws std::bad_alloc.
+    mapping take_held(std::size_t bytes);
+
     // The caller found its own buffer large enough: the cheapest kind of hit.
     void count_reuse() noexcept;
 
     // Keeps the buffer if it fits the caps. When full, displaces the smallest buffers, only ones smaller than this
     // one and only if that makes enough room; otherwise the pool is left as it was and the buffer is unmapped.
     void put(mapping buffer) noexcept;
+
+    // Whether put() would keep one more buffer of `bytes` without displacing another.
+    bool has_room_for(std::size_t bytes) const noexcept;
 
     // Unmaps what is held, the smallest first, until at most `keep_bytes` are. Returns the bytes released.
     std::size_t trim(std::size_t keep_bytes = 0) noexcept;
@@ -79,6 +86,8 @@ class buffer_pool {
     static constexpr std::size_t nowhere = max_buffers;
     std::size_t position_for(std::size_t bytes) const noexcept;
     std::size_t choose(std::size_t bytes) const noexcept;
+    mapping remove_for(std::size_t bytes) noexcept;
+    static mapping grown(mapping buffer, std::size_t bytes);
     mapping remove(std::size_t position) noexcept;
     void remove_smallest(std::size_t count, victims & out, std::size_t used) noexcept;
     std::size_t shrink_to(std::size_t keep_bytes, victims & out) noexcept;

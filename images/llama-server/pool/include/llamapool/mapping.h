@@ -27,6 +27,13 @@ class mapping {
     // Throws std::bad_alloc when the memory can not be had.
     explicit mapping(std::size_t bytes);
 
+    // Address space alone, counted like the rest: a promise to make its pages resident, a part at a time, before use.
+    // Throws std::bad_alloc.
+    static mapping reserved(std::size_t bytes);
+
+    // Makes the pages of one part resident; what lies beyond the end is left out. Throws std::bad_alloc.
+    void make_resident(std::size_t offset, std::size_t bytes);
+
     mapping(mapping && other) noexcept;
     mapping & operator=(mapping && other) noexcept;
     mapping(const mapping &) = delete;
@@ -42,6 +49,8 @@ class mapping {
     bool empty() const noexcept { return size_ == 0; }
 
   private:
+    mapping(std::uint8_t * data, std::size_t size) noexcept : data_(data), size_(size) {}
+
     std::uint8_t * data_ = nullptr;
     std::size_t size_ = 0;
 };

@@ -28,8 +28,10 @@ using service_handle = std::shared_ptr<service>;
 // (its children would inherit the environment, and each take the whole pod for its own).
 service_handle start_service(server_role role);
 
-// After the model and its contexts are in memory, and when they are dropped for sleep.
-void model_loaded(std::size_t slots) noexcept;
+// After the model and its contexts are in memory, and when they are dropped for sleep. `measure` gives the bytes of one
+// checkpoint, 0 where none will be made; it is asked only if there is a pool, which then holds one buffer a slot before
+// the first request comes, as far as cap and budget allow.
+void model_loaded(std::size_t slots, const std::function<std::size_t()> & measure) noexcept;
 void model_unloaded() noexcept;
 
 // From the task queue's idle wait, about once a second.

@@ -10,8 +10,9 @@
 
 namespace llamapool {
 
-// What a buffer of sequence state holds. Only checkpoints are pooled: their size is nearly constant per model, while
-// a cached prompt grows with its KV cells, so it is mapped and unmapped.
+// What a buffer of sequence state holds. The pool is for checkpoints: their size is nearly constant per model, while a
+// cached prompt grows with its KV cells. A short one still fits a checkpoint's buffer: it takes one that is held, and
+// gives it back; otherwise it is mapped and unmapped.
 enum class state_kind : std::uint8_t { checkpoint, draft_checkpoint, prompt };
 
 // Live buffers of one kind. Mapped bytes, rounding included; a shared buffer counts once.
