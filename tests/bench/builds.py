@@ -1,4 +1,4 @@
-"""The servers of the arms, built once each from the release that the image's Dockerfile pins.
+"""Servers, and upstream's own tests of state, built once each from the release that the Dockerfile pins.
 
 python -m tests.bench.builds upstream llamapool
 """
@@ -24,7 +24,6 @@ _FLAGS = (
     "-DCMAKE_C_COMPILER_LAUNCHER=ccache",
     "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
     "-DBUILD_SHARED_LIBS=OFF",
-    "-DLLAMA_BUILD_TESTS=OFF",
     "-DLLAMA_BUILD_EXAMPLES=OFF",
     "-DLLAMA_BUILD_UI=OFF",
     "-DLLAMA_USE_PREBUILT_UI=OFF",
@@ -38,18 +37,48 @@ _FLAGS = (
         if os.uname().machine == "x86_64"
     ),
 )
+SERVER = "llama-server"
+STATE_TESTS = ("test-recurrent-state-rollback", "test-save-load-state", "test-state-restore-fragmented")
 
 
 class Build(StrEnum):
-    """Which source tree a server is built from; the benchmark's stopwatch is in all of them."""
+    """Which source tree a server is built from, and how; the benchmark's stopwatch is in all of them."""
 
     UPSTREAM = "upstream"
     PUBLISHED = "published"
     LLAMAPOOL = "llamapool"
+    SANITIZED = "sanitized"
+    """llamapool's, all of it under AddressSanitizer."""
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it has llamapool's patches."""
+        return self in {Build.LLAMAPOOL, Build.SANITIZED}
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The targets to build."""
+        return (SERVER, *STATE_TESTS) if self in {Build.UPSTREAM, Build.LLAMAPOOL} else (SERVER,)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Of CMake."""
+        tests = "ON" if len(self.programs) > 1 else "OFF"
+        own = ("-DLLAMA_SANITIZE_ADDRESS=ON",) if self is Build.SANITIZED else ()
+        return (*_FLAGS, f"-DLLAMA_BUILD_TESTS={tests}", *own)
 
 
 def server(build: Build) -> Path:
     """The llama-server of a build, from the cache or compiled now.
+
+    Raises:
+        BenchError, LabError: as `folder`.
+    """
+    return folder(build) / SERVER
+
+
+def folder(build: Build) -> Path:
+    """Where the programs of a build are, from the cache or compiled now.
 
     Raises:
         BenchError: a tool is missing, or the Dockerfile pins no release.
@@ -58,10 +87,7 @@ def server(build: Build) -> Path:
     missing = [package for tool, package in _TOOLS.items() if not shutil.which(tool)]
     if missing:
         raise BenchError(f"missing on this machine: {', '.join(missing)} (names of Debian packages)")
-    return (
-        cache.entry(f"bench-{build}-{_digest(build)[:12]}", lambda folder: _compile(build, folder))
-        / "llama-server"
-    )
+    return cache.entry(f"bench-{build}-{_digest(build)[:12]}", lambda new: _compile(build, new))
 
 
 def release() -> tuple[str, str]:
@@ -82,8 +108,8 @@ def release() -> tuple[str, str]:
 
 def _digest(build: Build) -> str:
     """SHA-256 over everything that the build depends on, the compiler aside."""
-    parts = [*release(), *_FLAGS]
-    files = [*_inputs(build), *(_library_files() if build is Build.LLAMAPOOL else ())]
+    parts = [*release(), *build.flags, *build.programs]
+    files = [*_inputs(build), *(_library_files() if build.is_pooled else ())]
     contents = (
         part for path in files for part in (str(path.relative_to(_IMAGE)).encode(), path.read_bytes())
     )
@@ -101,7 +127,7 @@ def _library_files() -> list[Path]:
     return [_IMAGE / "apply.sh", _IMAGE / "pool" / "CMakeLists.txt", *files]
 
 
-def _compile(build: Build, folder: Path) -> None:
+def _compile(build: Build, destination: Path) -> None:
     # One tree for all: ccache knows only files of the same path again, since assertions print theirs.
     tree = cache.root() / "bench-tree"
     with cache.lock(cache.root() / ".bench-tree.lock"):
@@ -109,14 +135,15 @@ def _compile(build: Build, folder: Path) -> None:
         shutil.copytree(_source(), tree, symlinks=True)
         _patch(build, tree)
         _make(build, tree)
-        folder.mkdir(parents=True)
-        shutil.copy(tree / "build" / "bin" / "llama-server", folder)
+        destination.mkdir(parents=True)
+        for program in build.programs:
+            shutil.copy(tree / "build" / "bin" / program, destination)
         cache.remove(tree)
 
 
 def _patch(build: Build, tree: Path) -> None:
     log = cache.log_file(f"bench-{build}")
-    if build is Build.LLAMAPOOL:
+    if build.is_pooled:
         progress.run("applying llamapool's patches", [_IMAGE / "apply.sh", tree], log)
     for path in _inputs(build):
         if path.suffix == ".patch":
@@ -133,19 +160,19 @@ def _make(build: Build, tree: Path) -> None:
         "CCACHE_COMPILERCHECK": "content",
         "CCACHE_MAXSIZE": "5G",
     }
-    configure: list[str | Path] = ["cmake", "-G", "Ninja", "-S", tree, "-B", tree / "build", *_FLAGS]
+    configure: list[str | Path] = ["cmake", "-G", "Ninja", "-S", tree, "-B", tree / "build", *build.flags]
     make: list[str | Path] = [
         "nice",
         "cmake",
         "--build",
         tree / "build",
         "--target",
-        "llama-server",
+        *build.programs,
         "--parallel",
         str(_JOBS),
     ]
     progress.run(f"configuring the {build} server", configure, log, environment=environment)
-    progress.run(f"compiling the {build} server", make, log, environment=environment)
+    progress.run(f"compiling {', '.join(build.programs)} ({build})", make, log, environment=environment)
 
 
 def _source() -> Path:

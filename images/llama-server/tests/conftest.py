@@ -43,11 +43,16 @@ class Servers:
         self._started: list[LlamaServer] = []
 
     def start(
-        self, model: Path | None, *flags: str, upstream: bool = False, env: Mapping[str, str] | None = None
+        self,
+        model: Path | None,
+        *flags: str,
+        upstream: bool = False,
+        program: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Server:
-        """One server; without a model it would be a router."""
-        program = llama_server.binary(upstream=upstream)
-        started = llama_server.start(program, model, self._folder, "--ctx-size", "4096", *flags, env=env)
+        """One server: of this program, upstream's, or the one under test; a router if it has no model."""
+        chosen = program or llama_server.binary(upstream=upstream)
+        started = llama_server.start(chosen, model, self._folder, "--ctx-size", "4096", *flags, env=env)
         self._started.append(started)
         return Server(started.process, started.port, started.metrics_port, started.folder)
 
