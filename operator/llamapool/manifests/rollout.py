@@ -5,6 +5,7 @@ builds pods a little differently therefore leaves those that serve as they are, 
 changes or its annotation `llamapool.dev/update` does.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,33 +16,40 @@ UPDATE_ANNOTATION = f"{GROUP}/update"
 """On a HybridModel: any new value asks for its pods to be built anew; the Deployment keeps the last one."""
 ASKED_ANNOTATION = f"{GROUP}/asked"
 """On a Deployment: generation and digest of the spec that its pod template was built for."""
-TEMPLATE_ANNOTATION = f"{GROUP}/template-digest"
-"""On a Deployment: digest of the pod template as the operator built it."""
+TEMPLATE_ANNOTATION = f"{GROUP}/template"
+"""On a Deployment: its pod template as the operator built it, in JSON."""
 _WITHOUT_EFFECT_ON_PODS = ("replicas", "tuning", "pool")
 
 
 def roll(wanted: Manifest, live: Mapping[str, Any] | None, body: Mapping[str, Any]) -> tuple[Manifest, bool]:
     """Return the Deployment to apply, and whether pods of another template than today's are left in place.
 
+    What is left in place is the template as it was built, so that an edit by someone else is put right.
+
     Args:
         wanted: the Deployment as this operator builds it.
         live: the Deployment as the API server has it; None: there is none.
         body: its HybridModel as the API server has it.
     """
-    built = digest(wanted["spec"]["template"])
-    if live is None or _is_built(live, wanted, built) or _is_asked_for(live, body):
+    built = wanted["spec"]["template"]
+    if live is None or _is_asked_for(live, body):
         return _annotated(wanted, body, built), False
-    kept = {**wanted, "spec": {**wanted["spec"], "template": live["spec"]["template"]}}
-    return _annotated(kept, body, _annotations(live).get(TEMPLATE_ANNOTATION)), True
+    noted = _noted_template(live)
+    # Release 0.1.0 noted a digest of the whole Deployment only: what it built is the same, or unknown.
+    digests = [_annotations(manifest).get(DIGEST_ANNOTATION) for manifest in (live, wanted)]
+    if noted == built or (noted is None and digests[0] == digests[1]):
+        return _annotated(wanted, body, built), False
+    kept = live["spec"]["template"] if noted is None else noted
+    return _annotated({**wanted, "spec": {**wanted["spec"], "template": kept}}, body, noted), True
 
 
-def _is_built(live: Mapping[str, Any], wanted: Manifest, built: str) -> bool:
-    """Whether the live template is what this operator builds."""
-    noted = _annotations(live)
-    if TEMPLATE_ANNOTATION in noted:
-        return noted[TEMPLATE_ANNOTATION] == built
-    # Release 0.1.0 noted a digest of the whole Deployment only.
-    return noted.get(DIGEST_ANNOTATION) == _annotations(wanted)[DIGEST_ANNOTATION]
+def _noted_template(live: Mapping[str, Any]) -> Manifest | None:
+    """Return the live pod template as it was built; None: by release 0.1.0, or the note was spoilt."""
+    try:
+        noted = json.loads(_annotations(live).get(TEMPLATE_ANNOTATION, "null"))
+    except ValueError:
+        return None
+    return noted if isinstance(noted, dict) else None
 
 
 def _is_asked_for(live: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
@@ -57,10 +65,10 @@ def _is_asked_for(live: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
     return generation != str(metadata.get("generation")) and spec_digest != _spec_digest(body)
 
 
-def _annotated(manifest: Manifest, body: Mapping[str, Any], built: str | None) -> Manifest:
+def _annotated(manifest: Manifest, body: Mapping[str, Any], built: Manifest | None) -> Manifest:
     notes = {
         ASKED_ANNOTATION: f"{body['metadata'].get('generation')}-{_spec_digest(body)}",
-        TEMPLATE_ANNOTATION: built,
+        TEMPLATE_ANNOTATION: None if built is None else json.dumps(built, sort_keys=True),
         UPDATE_ANNOTATION: _annotations(body).get(UPDATE_ANNOTATION),
     }
     annotations = {name: value for name, value in notes.items() if value is not None}

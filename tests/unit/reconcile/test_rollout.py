@@ -37,7 +37,7 @@ def upgrade(world: World, server_image: str = NEW) -> None:
 def forget_notes(world: World) -> None:
     """Make the Deployment one of release 0.1.0, which noted less."""
     annotations = live_deployment(world)["metadata"]["annotations"]
-    del annotations["llamapool.dev/asked"], annotations["llamapool.dev/template-digest"]
+    del annotations["llamapool.dev/asked"], annotations["llamapool.dev/template"]
     made = deployment(parse_model(world.model), world.reconciler.images)
     annotations["llamapool.dev/desired-digest"] = made["metadata"]["annotations"][
         "llamapool.dev/desired-digest"
@@ -129,11 +129,46 @@ def test_a_default_that_a_newer_crd_adds_is_no_change_of_the_spec(world: World) 
     assert image(world) == OLD
 
 
+def edit_template(world: World) -> None:
+    live_deployment(world)["spec"]["template"]["spec"]["containers"][0]["image"] = "other:1"
+
+
 def test_a_template_that_someone_else_has_changed_is_put_right_again(world: World) -> None:
     world.start_pod_and_settle()
-    live_deployment(world)["spec"]["template"]["spec"]["containers"][0]["image"] = "other:1"
+    edit_template(world)
     world.settle()
     assert image(world) == OLD
+
+
+def test_a_template_that_someone_else_has_changed_is_put_right_while_an_update_is_pending(
+    world: World,
+) -> None:
+    world.start_pod_and_settle()
+    upgrade(world)
+    edit_template(world)
+    world.settle()
+    assert image(world) == OLD
+    assert world.status["updatePending"] is True
+
+
+def test_what_others_add_to_a_template_is_left_to_them_while_an_update_is_pending(world: World) -> None:
+    world.start_pod_and_settle()
+    upgrade(world)
+    # As `kubectl rollout restart` does.
+    restarted = {"kubectl.kubernetes.io/restartedAt": "2026-12-01T12:00:00Z"}
+    live_deployment(world)["spec"]["template"]["metadata"]["annotations"] = restarted
+    writes = len(world.cluster.writes)
+    world.settle()
+    assert len(world.cluster.writes) == writes
+    assert live_deployment(world)["spec"]["template"]["metadata"]["annotations"] == restarted
+
+
+def test_a_note_of_the_template_that_someone_has_spoilt_replaces_no_pods(world: World) -> None:
+    world.start_pod_and_settle()
+    live_deployment(world)["metadata"]["annotations"]["llamapool.dev/template"] = "{"
+    upgrade(world)
+    assert image(world) == OLD
+    assert world.status["updatePending"] is True
 
 
 # Whatever else of the spec reaches the pod template would be held back without a word.
