@@ -9,6 +9,7 @@ LlamapoolError
 ├── GgufError               a header that is not one of a GGUF file (domain/gguf.py)
 │   └── GgufTruncatedError
 ├── ModelFileError          a model file that could not be read (adapters/gguf_header.py)
+├── OutdatedSchemaError     the cluster's CustomResourceDefinition is older than this operator
 ├── FetchError              a model's file that cannot be brought into place
 │   └── TransferInterruptedError   a transfer that may succeed when it is tried again
 └── ClusterError            an answer of the Kubernetes API other than success
@@ -49,6 +50,10 @@ class LimitsFileError(LlamapoolError, ValueError):
 
 class FactsMessageError(LlamapoolError, ValueError):
     """A termination message that is not the facts of a model as llamapool writes them."""
+
+
+class OutdatedSchemaError(LlamapoolError):
+    """The API server drops fields that this operator reads or writes; says which, and what to do."""
 
 
 class FetchError(LlamapoolError):

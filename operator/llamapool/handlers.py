@@ -30,6 +30,7 @@ from llamapool.page.history import TtftHistory
 from llamapool.page.render import Frame
 from llamapool.page.routes import StatusPage
 from llamapool.reconcile import Reconciler
+from llamapool.schema import known_schema, require_current
 from llamapool.settings import Settings
 from llamapool.watch import WatchCheck
 
@@ -47,6 +48,7 @@ def run(settings: Settings) -> None:
 
     Raises:
         ClusterError: the API server does not answer, or serves no HybridModels.
+        OutdatedSchemaError: it serves those of an older release.
     """
     log_format = kopf.LogFormat.JSON if settings.log.format == "json" else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)
@@ -126,16 +128,27 @@ class _Process:
         )
 
     def require_models(self) -> None:
-        """Check that the API server serves HybridModels; kopf would wait for them in silence.
+        """Check that the API server serves HybridModels as this operator knows them.
+
+        kopf would wait for them in silence.
 
         Raises:
-            ClusterError: it does not, or does not answer.
+            ClusterError: it serves none, or does not answer.
+            OutdatedSchemaError: it serves those of an older release.
         """
         try:
             self._served()
         except NotFoundError as error:
             message = "the API server serves no HybridModels: apply crds/llamapool.dev_hybridmodels.yaml"
             raise NotFoundError(error.status, error.reason, f"{message} ({error})") from error
+        try:
+            served = self.cluster.model_schema()
+        except ClusterError as error:
+            _LOG.warning(
+                "whether the CustomResourceDefinition is older than this operator is unknown: %s", error
+            )
+            return
+        require_current(served, known_schema())
 
     def registry(self) -> kopf.OperatorRegistry:
         """Return the handlers."""

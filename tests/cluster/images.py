@@ -53,6 +53,7 @@ IMAGES = (
         ".",
         (
             "operator",
+            "crds",
             "images/operator",
             "requirements/operator.txt",
             "pyproject.toml",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FROZEN = Path(__file__).parent / "frozen"
 FROZEN_CRD = FROZEN / "chart" / "files" / "llamapool.dev_hybridmodels.yaml"
+CRD = "hybridmodels.llamapool.dev"
 SMALL = HybridShape(layers=16)
 SMALL_FILE = "small.gguf"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -61,6 +62,20 @@ def serve(kubectl: Kubectl, name: str = "chat") -> Model:
     return Model(kubectl, name)
 
 
+def put_back_frozen_crd(kubectl: Kubectl) -> None:
+    """Put the CRD of release 0.1.0 in place of the one that there is.
+
+    What Helm adopts, it does not take fields away from; and it adopts only what bears its marks.
+    """
+    frozen = yaml.safe_load(FROZEN_CRD.read_text())
+    frozen["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    frozen["metadata"]["annotations"] |= {
+        "meta.helm.sh/release-name": chart.RELEASE,
+        "meta.helm.sh/release-namespace": chart.NAMESPACE,
+    }
+    kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(frozen))
+
+
 @contextmanager
 def frozen_release() -> Iterator[None]:
     """Release 0.1.0: its chart and CRD by Helm, and its operator.
@@ -69,15 +84,8 @@ def frozen_release() -> Iterator[None]:
     past would take the tools of the past. The pod of its chart is kept from starting.
     """
     kubectl = Kubectl(chart.NAMESPACE)
-    if kubectl.find("crd", "hybridmodels.llamapool.dev"):
-        # What Helm adopts, it does not take fields away from; and it adopts only what bears its marks.
-        frozen = yaml.safe_load(FROZEN_CRD.read_text())
-        frozen["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
-        frozen["metadata"]["annotations"] |= {
-            "meta.helm.sh/release-name": chart.RELEASE,
-            "meta.helm.sh/release-namespace": chart.NAMESPACE,
-        }
-        kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(frozen))
+    if kubectl.find("crd", CRD):
+        put_back_frozen_crd(kubectl)
     chart.install_from(FROZEN / "chart", "--set", "nodeSelector.no=where", wait=False)
     environment = os.environ | {
         "PYTHONPATH": str(FROZEN / "llamapool-0.1.0-py3-none-any.whl"),

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from tests.monitoring.load import traffic
 from tests.support import chart
 from tests.support.kubectl import Kubectl, run, until
-from tests.upgrade.conftest import FROZEN_CRD, frozen_release, namespace, serve
+from tests.upgrade.conftest import CRD, FROZEN_CRD, frozen_release, namespace, put_back_frozen_crd, serve
 
 if TYPE_CHECKING:
     from tests.support.models import Model
 
-CRD = "hybridmodels.llamapool.dev"
 UPDATE_PENDING = "{.spec.versions[0].schema.openAPIV3Schema.properties.status.properties.updatePending.type}"
 
 
@@ -59,6 +58,24 @@ def test_an_update_that_is_asked_for_after_the_upgrade_replaces_the_pod() -> Non
         model.until_condition("LimitsApplied")
         live = kubectl.get("deployment", model.name)["metadata"]["annotations"]
         assert live["llamapool.dev/update"] == "now"
+
+
+def test_an_operator_refuses_a_crd_older_than_itself_and_starts_once_that_is_upgraded() -> None:
+    chart.install()
+    chart.uninstall()
+    kubectl = Kubectl(chart.NAMESPACE)
+    put_back_frozen_crd(kubectl)
+    chart.install_from(chart.ROOT / "charts" / "llamapool", "--set", "crd.install=false", wait=False)
+
+    def refusal() -> str:
+        pods = kubectl.list("pods", "app.kubernetes.io/component=operator")
+        states = [each["lastState"] for pod in pods for each in pod["status"].get("containerStatuses", [])]
+        return "".join(state.get("terminated", {}).get("message", "") for state in states)
+
+    said = until("the operator has ended, and said why", refusal, timeout_seconds=120)
+    assert "older than this operator: it lacks " in said
+    assert "helm upgrade with crd.install=true" in said
+    chart.install("--set", "crd.install=true")
 
 
 def test_removal_keeps_crs_limits_and_serving_and_a_new_release_adopts_them() -> None:

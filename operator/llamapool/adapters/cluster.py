@@ -113,6 +113,23 @@ class KubernetesCluster:
         path = _path(kind, namespace, name)
         self._request("PATCH", path, query=query, body=body, content_type=_MERGE)
 
+    def model_schema(self) -> Manifest:
+        """Return the schema of HybridModels as the API server publishes it, in OpenAPI v3.
+
+        Every service account may read it, other than the CustomResourceDefinition itself.
+
+        Raises:
+            ClusterError: no answer, or none that holds it.
+        """
+        path = f"/openapi/v3{_PATHS['HybridModel'][0]}"
+        schemas = self._request("GET", path).get("components", {}).get("schemas", {})
+        for schema in schemas.values():
+            kinds = schema.get("x-kubernetes-group-version-kind", ())
+            if any(kind.get("kind") == "HybridModel" for kind in kinds):
+                found: Manifest = schema
+                return found
+        raise NotFoundError(404, "NotFound", f"GET {path}: has no schema of HybridModel")
+
     def pod_page(self, namespace: str, name: str, port: int, page: str) -> str:
         """Return what a pod answers to a GET, asked through the API server.
 

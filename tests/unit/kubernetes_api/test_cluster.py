@@ -110,6 +110,36 @@ def test_an_object_that_is_not_there_is_none(server: ApiServer, cluster: Kuberne
     assert server.path == "/apis/apps/v1/namespaces/models/deployments/a"
 
 
+def published(*kinds: str) -> dict[str, Any]:
+    """An OpenAPI document with a schema of each kind, as the API server names them."""
+    schemas = {
+        f"dev.llamapool.v1alpha1.{kind}": {
+            "description": kind,
+            "x-kubernetes-group-version-kind": [
+                {"group": "llamapool.dev", "version": "v1alpha1", "kind": kind}
+            ],
+        }
+        for kind in kinds
+    }
+    return {"components": {"schemas": {"io.k8s.meta.v1.ObjectMeta": {"type": "object"}, **schemas}}}
+
+
+def test_the_schema_of_models_is_read_from_what_the_api_server_publishes(
+    server: ApiServer, cluster: KubernetesCluster
+) -> None:
+    server.answer = published("HybridModelList", "HybridModel")
+    assert cluster.model_schema()["description"] == "HybridModel"
+    assert server.path == "/openapi/v3/apis/llamapool.dev/v1alpha1"
+
+
+def test_a_document_without_a_schema_of_models_is_an_error_and_no_empty_schema(
+    server: ApiServer, cluster: KubernetesCluster
+) -> None:
+    server.answer = published("Scale")
+    with pytest.raises(NotFoundError, match="has no schema of HybridModel"):
+        cluster.model_schema()
+
+
 def test_objects_are_listed_by_label_in_one_namespace_or_in_all(
     server: ApiServer, cluster: KubernetesCluster
 ) -> None:
