@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tests.e2e.test_kills import POOL, SERVER, fill_pool
 from tests.monitoring.conftest import SMALL_FILE
 from tests.monitoring.queries import rules
 from tests.support import bursts
@@ -115,9 +116,9 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
         manifest(
             "bursty",
             SMALL_FILE,
-            limit="1Gi",
-            server={"slots": 2, "contextSize": 2048, "cacheRAM": 0},
-            pool={"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0},
+            limit="1536Mi",
+            server=SERVER,
+            pool=POOL,
             tuning={"memory": "Auto", "cooldownSeconds": 0},
             podTemplate=bursts.POD_TEMPLATE,
         )
@@ -127,7 +128,7 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
     model.chat("hello")
     for reason in ("PoolHalved", "PoolTurnedOff"):
         fill_pool(model)
-        bursts.provoke_kill(model, 1024)
+        bursts.provoke_kill(model, 1500)  # over the limit whatever state is held
         bursts.until_running(model)
         until(reason, partial(has_decided, model, reason), timeout_seconds=30)
     assert prometheus.until_firing("LlamapoolOOMLoop", model="bursty")["namespace"] == kubectl.namespace
@@ -137,15 +138,6 @@ def test_oom_loop_and_fallback(prometheus: Prometheus, kubectl: Kubectl) -> None
     prometheus.until_clear("LlamapoolFallbackActive", model="bursty")
     prometheus.until_clear("LlamapoolOOMLoop", model="bursty")
     kubectl("delete", "hybridmodel", "bursty")
-
-
-def fill_pool(model: Model) -> None:
-    """Leave released checkpoints in the pool: conversations of several turns, each replaced by the next."""
-    for topic in ("rivers", "mountains", "forests", "deserts"):
-        bursts.hold_state(model, topic, turns=5)
-    for topic in ("islands", "lakes"):
-        bursts.hold_state(model, topic, turns=1)
-    assert model.metrics()["llamapool_pool_held_bytes"] > 0
 
 
 def has_decided(model: Model, reason: str) -> bool:
