@@ -28,18 +28,20 @@ def recurrent_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(build: Build, program: str, folder: Path, *arguments: str) -> tuple[int, str]:
-    """Exit status and everything that it writes to standard output."""
+    """Exit status and report, from standard output or error; the log that libraries write is left out."""
     environment = os.environ | {"LLAMAPOOL_BENCH_TIMES": str(folder / f"times-{build}")}
     done = subprocess.run(
         [builds.folder(build) / program, *arguments, "--threads", "1"],
         cwd=folder,
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="backslashreplace",  # a piece of a random model's token need not be text
         timeout=SECONDS,
         check=False,
     )
-    return done.returncode, done.stdout
+    said = [line for line in done.stderr.splitlines() if line.startswith("main :")]
+    return done.returncode, "\n".join([done.stdout, *said])
 
 
 @pytest.mark.timeout(2 * SECONDS)
@@ -58,5 +60,5 @@ def test_state_is_restored_into_a_fragmented_cache_as_upstream_does_it(
 ) -> None:
     arguments = ("test-state-restore-fragmented", tmp_path, "--model", str(hybrid_model))
     upstream = printed(Build.UPSTREAM, *arguments)
-    assert upstream[0] == 0
+    assert "SUCCESS" in upstream[1]
     assert printed(Build.LLAMAPOOL, *arguments) == upstream
