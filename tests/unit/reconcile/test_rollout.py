@@ -29,6 +29,12 @@ def image(world: World) -> str:
     return found
 
 
+def resources_of_the_server(world: World) -> dict[str, Any]:
+    (container,) = live_deployment(world)["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = container["resources"]
+    return found
+
+
 def upgrade(world: World, server_image: str = NEW) -> None:
     world.reconciler = dataclasses.replace(world.reconciler, images=images(server_image))
     world.settle()
@@ -50,6 +56,27 @@ def test_an_upgrade_leaves_the_pods_and_says_that_an_update_is_pending(world: Wo
     upgrade(world)
     assert image(world) == OLD
     assert world.status["updatePending"] is True
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param({"requests": {"memory": "8Gi"}}, id="request only"),
+        pytest.param({"limits": {"memory": "8Gi"}}, id="limit only"),
+        pytest.param({"requests": {"memory": "4Gi"}, "limits": {"memory": "8Gi"}}, id="request below limit"),
+    ],
+)
+def test_resources_stay_as_they_were_written_over_an_upgrade_and_over_the_update_after_it(
+    world: World, resources: dict[str, Any]
+) -> None:
+    world.set_model(resources=resources)
+    world.start_pod_and_settle()
+    forget_notes(world)
+    upgrade(world)
+    assert (image(world), resources_of_the_server(world)) == (OLD, resources)
+    world.model["metadata"]["annotations"] = {"llamapool.dev/update": "now"}
+    world.settle()
+    assert (image(world), resources_of_the_server(world)) == (NEW, resources)
 
 
 def test_an_upgrade_from_a_release_that_noted_less_leaves_the_pods_too(world: World) -> None:
