@@ -129,20 +129,21 @@ class Reconciler:
         facts = memory.observation.take(observed.facts, now=now.timestamp())
         decision = decide(facts, now=_text(now))
         if model.paused:
-            decision = decision.put_off(facts)
+            decision = decision.put_off(facts, now=_text(now))
         conditions = judge(facts, decision)
         ttft = None if facts.traffic is None else facts.traffic.time_to_first_token
 
         workload, update_pending = roll(deployment(model, self.images), observed.deployment, body)
-        if not model.paused:
+        if decision.changed or not model.paused:
             self._write_limits(model, observed, decision, memory, now)
+        if not model.paused:
             self._keep(service(model, scrape_annotations=self.scrape_annotations), observed.service)
             if (claim := cache_claim(model)) is not None:
                 self._keep(claim, observed.cache_claim)
             self._keep(workload, observed.deployment)
             self._keep(disruption_budget(model), observed.disruption_budget)
-            self._nudge(model, facts, decision)
-            self._tell_decisions(model, body, decision, now)
+        self._nudge(model, facts, decision)
+        self._tell_decisions(model, body, decision, now)
         status = model_status(
             model,
             body,

@@ -7,7 +7,7 @@ from llamapool.domain.facts import Facts, ServerSample
 from llamapool.domain.handled import looping
 from llamapool.domain.limits import Learned, Limits, Record
 from llamapool.domain.memory import MemoryPlan, make_plan
-from llamapool.domain.trying import watch_ttft
+from llamapool.domain.trying import abandon_trial, watch_ttft
 from llamapool.domain.ttft import Assessment
 from llamapool.domain.values import time_seconds
 
@@ -34,11 +34,23 @@ class Decision:
     looping: int
     ttft: Assessment
 
-    def put_off(self, facts: Facts) -> "Decision":
-        """Return the decision on a model that is paused: limits and record stay as they are."""
+    def put_off(self, facts: Facts, *, now: str) -> "Decision":
+        """Return the decision on a model that is paused: limits and record stay as they are.
+
+        A trial ends before that: it may have the pool off just then, and would leave it so.
+
+        Args:
+            facts: what this was decided on.
+            now: the time, RFC 3339, UTC.
+        """
         if facts.written is None or facts.record is None:
-            return self
-        return replace(self, limits=facts.written, record=facts.record, changed=False)
+            return replace(self, record=facts.record or Record(learned=self.record.learned), changed=False)
+        course = Course(facts=facts, plan=self.plan, learned=facts.record.learned, now=now)
+        abandon_trial(course, "the model was paused while it ran")
+        limits, record = course.limits, course.record
+        return replace(
+            self, limits=limits, record=record, changed=(limits, record) != (facts.written, facts.record)
+        )
 
 
 def decide(facts: Facts, *, now: str) -> Decision:

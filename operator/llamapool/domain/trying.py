@@ -39,6 +39,15 @@ def watch_ttft(course: Course, *, killed: bool) -> Assessment:
     return assessed
 
 
+def abandon_trial(course: Course, why: str) -> None:
+    """End the trial that runs, if one does; the pool is on again."""
+    trial = course.record.running_trial
+    if trial is not None:
+        ended = trial.ended(Result.ABORTED, why, now=course.seconds)
+        course.record = replace(course.record, trial=ended)
+        _end(course, ended, Result.ABORTED)
+
+
 def _run(course: Course, trial: Trial, *, killed: bool) -> None:
     further = advance(
         trial, course.facts.measured, setting=_setting(course), killed=killed, now=course.seconds

@@ -1,5 +1,7 @@
 """A paused model is looked at and told of, and nothing of it is changed."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.unit.reconcile.world import World
@@ -57,3 +59,26 @@ def test_a_value_that_is_neither_true_nor_false_is_refused_by_name(world: World,
     world.look()
     assert world.condition("Ready") == ("False", "SpecInvalid")
     assert "llamapool.dev/paused" in world.status["conditions"][0]["message"]
+
+
+def test_a_model_that_is_paused_while_a_trial_has_its_pool_off_gets_its_cap_back_first(world: World) -> None:
+    world.seen_checkpoint, world.requests = True, 0
+    world.set_model(tuning={"trial": {"legs": 7, "legSeconds": 10, "minRequests": 1}})
+    world.start_pod_and_settle()
+    cap_bytes = world.written.pool_cap_bytes
+    world.model["metadata"]["annotations"] = {"llamapool.dev/trial": "now"}
+    while world.written.pool_cap_bytes:
+        world.now += timedelta(seconds=5)
+        world.requests += 1
+        world.look()
+    pause(world)
+    world.settle()
+    assert world.written.pool_cap_bytes == cap_bytes
+    assert world.condition("LimitsApplied")[0] == "True"
+    assert world.status["trial"]["result"] == "Aborted"
+    assert "paused" in world.status["trial"]["message"]
+    assert [event["reason"] for event in world.events][-1:] == ["TrialAborted"]
+    given_back = world.written
+    world.set_limit("4Gi")
+    world.settle()
+    assert world.written == given_back

@@ -18,6 +18,7 @@ from llamapool.reconcile import Reconciler
 from llamapool.settings import LoopSettings
 from tests.unit.builders import BUFFER, CHECKPOINT, model_body
 from tests.unit.oom.statuses import black_box, terminated
+from tests.unit.ttft.observed import seconds, tokens
 
 Manifest = dict[str, Any]
 
@@ -136,6 +137,7 @@ class World:
         seen_checkpoint: whether the server has made a checkpoint.
         down: the server does not answer scrapes.
         cap_bound: the server's own bound on its cap.
+        requests: how many it has served, all alike; None: it does not report that.
     """
 
     cluster: FakeCluster = field(default_factory=FakeCluster)
@@ -143,6 +145,7 @@ class World:
     seen_checkpoint: bool = False
     down: bool = False
     cap_bound: int = 1 << 40
+    requests: int | None = None
     now: datetime = datetime(2026, 12, 1, 12, tzinfo=UTC)
     metrics: Metrics = field(default_factory=Metrics)
     executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
@@ -226,7 +229,15 @@ class World:
             limits_generation=limits.generation,
             pool_cap_bytes=min(cap, self.cap_bound),
             checkpoint_bytes=CHECKPOINT if self.seen_checkpoint else None,
+            **self._observed(),
         )
+
+    def _observed(self) -> dict[str, Any]:
+        if self.requests is None:
+            return {}
+        made = seconds(*[0.1] * self.requests)
+        prompts = tokens(*[40] * self.requests)
+        return {"time_to_first_token": made, "checkpoint_time": made, "prompt_tokens": prompts}
 
     def look(self) -> bool:
         """The operator looks once."""
