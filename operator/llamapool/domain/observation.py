@@ -152,14 +152,26 @@ class Observation:
         )
 
     def _calm(self, ready: tuple[Pod, ...]) -> Calm | None:
-        spare = [_spare_bytes(pod.sample) for pod in ready]
+        bounded = [pod for pod in ready if not _unlimited(pod)]
+        spare = [_spare_bytes(pod.sample) for pod in bounded]
         known = [one for one in spare if one is not None]
         if not ready or len(known) != len(spare):
             return None
         asked = [self._servers[pod.uid, pod.container_id].pool_asked() for pod in ready]
         given, missed = sum(hits for hits, _ in asked), sum(misses for _, misses in asked)
         wanted = given + missed >= _LEAST_REQUESTS and missed >= _WANTED_SHARE * (given + missed)
-        return Calm(spare_bytes=min(known), pool_wanted=wanted)
+        return Calm(spare_bytes=min(known, default=None), pool_wanted=wanted)
+
+
+def _unlimited(pod: Pod) -> bool:
+    """Return whether status and server agree that nothing bounds a pod's memory; silence is no agreement."""
+    return (
+        pod.limit_reported
+        and pod.limit_bytes is None
+        and isinstance(pod.sample, ServerSample)
+        and pod.sample.cgroup_limit_bytes is None
+        and pod.sample.cgroup_unreclaimable_bytes is not None
+    )
 
 
 def _spare_bytes(sample: object) -> int | None:

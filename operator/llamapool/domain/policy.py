@@ -125,11 +125,12 @@ class Calm:
     """What is known of the pods while nothing is wrong; only given where every ready pod was scraped.
 
     Attributes:
-        spare_bytes: memory that the pod with the least still has below its limit less the headroom.
+        spare_bytes: memory that the pod with the least still has below its limit less the headroom; None: no
+            pod has a limit.
         pool_wanted: buffers were missed or declined often.
     """
 
-    spare_bytes: int
+    spare_bytes: int | None
     pool_wanted: bool
 
 
@@ -175,7 +176,7 @@ def answer_quiet(calm: Calm | None, situation: Situation) -> Answer | None:
         passed = replace(ladder, trouble=None)
         reason = _row(Health.DEGRADED, Trigger.QUIET).reason
         return Answer(reason=reason, message=message, ladder=passed, changes=False)
-    if calm is None or calm.spare_bytes < _needed_bytes(situation):
+    if calm is None or (calm.spare_bytes is not None and calm.spare_bytes < _needed_bytes(situation)):
         return None
     return _step_up(calm, situation)
 
@@ -196,7 +197,8 @@ def _needed_bytes(situation: Situation) -> int:
 def _step_up(calm: Calm, situation: Situation) -> Answer | None:
     """Take the last step back: of the state budget, which was lowered last, then of the pool."""
     ladder = situation.ladder
-    spare = f"no trouble for {ladder.quiet_seconds} s and {format_bytes(calm.spare_bytes)} to spare"
+    room = "no memory limit" if calm.spare_bytes is None else f"{format_bytes(calm.spare_bytes)} to spare"
+    spare = f"no trouble for {ladder.quiet_seconds} s and {room}"
     if ladder.ceilings:
         reason = _row(Budget.LOWERED, Trigger.QUIET).reason
         return _relaxed(reason, spare, situation, ceilings=ladder.ceilings[:-1])

@@ -93,6 +93,34 @@ def test_a_ready_pod_without_metrics_is_not_fine() -> None:
     assert (last.calm, last.traffic) == (None, None)
 
 
+def test_a_pod_that_status_and_server_call_unlimited_has_room_for_any_step() -> None:
+    unlimited = seen(cgroup_limit_bytes=None)
+    free = replace(unlimited, pods=(replace(unlimited.pods[0], limit_reported=True, limit_bytes=None),))
+    calm = looks(Observation(), free).calm
+    assert calm is not None
+    assert calm.spare_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("figures", "changes"),
+    [
+        pytest.param({"cgroup_limit_bytes": None}, {"limit_bytes": 2 * GIB}, id="status has a limit"),
+        pytest.param({"cgroup_limit_bytes": None}, {"limit_reported": False}, id="status says nothing"),
+        pytest.param(
+            {"cgroup_limit_bytes": None, "cgroup_unreclaimable_bytes": None}, {}, id="the server says nothing"
+        ),
+    ],
+)
+def test_a_limit_that_is_merely_not_known_is_not_taken_for_none(
+    figures: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    one = seen(**figures)
+    unclear = replace(
+        one, pods=(replace(one.pods[0], **{"limit_reported": True, "limit_bytes": None, **changes}),)
+    )
+    assert looks(Observation(), unclear).calm is None
+
+
 def test_counters_born_at_a_value_and_reset_by_a_restart_are_no_traffic_of_the_window() -> None:
     observation = Observation()
     observation.take(seen(100), now=START)

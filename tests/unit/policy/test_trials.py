@@ -1,10 +1,12 @@
 """When a trial begins, what it does to the limits, and what is made of its result."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from llamapool.domain.conditions import Outcome, PoolMode, TuningMode
+from llamapool.domain.policy import Calm
 from llamapool.domain.trial import Measured, Result
 from llamapool.domain.ttft import Traffic
 from llamapool.domain.tuning import TrialPolicy, Tuning
@@ -101,6 +103,21 @@ def test_a_harmful_pool_is_turned_off_in_auto_and_retried_later() -> None:
     assert (model.cap_buffers, model.decisions[0].outcome) == (0, Outcome.APPLIED)
     model.look_calmly(after=3700)
     assert (model.cap_buffers, model.reasons[-1]) == (2, "PoolRetried")
+
+
+def test_a_harmful_pool_of_a_pod_without_a_limit_is_retried_too() -> None:
+    model = Model(AUTO)
+    unlimited = (model.pod(limit=None),)
+    model.look(pods=unlimited)
+    model.facts = replace(model.facts, pods=unlimited)
+    assert model.limits.pool_cap_bytes is None
+    model.look(trial_request="now")
+    while trial_of(model).running:
+        leg(model, 0.09 if trial_of(model).pool_on else 0.01)
+    assert model.limits.pool_cap_bytes == 0
+    model.look(after=3700, calm=Calm(spare_bytes=None, pool_wanted=True))
+    assert (model.limits.pool_cap_bytes, model.reasons[-1]) == (None, "PoolRetried")
+    assert "no memory limit" in model.decisions[0].message
 
 
 def test_no_difference_leaves_the_pool_on() -> None:
