@@ -9,6 +9,8 @@ from llamapool.domain.quantity import format_bytes
 
 _LEAST_SHARE_OF_LIMIT = 32
 """A pool that holds less than 1/32 of the limit could not have made the difference."""
+_MUCH_FREE = 4
+"""With more than 1/4 of the limit free a second before, what came then was large, or not the container's."""
 _UNKNOWN_BUFFER = 32 << 20
 """Smallest buffer that is pooled; stands for a buffer whose size is not known yet."""
 
@@ -23,6 +25,7 @@ class Blame:
         live_bytes: sequence state in use.
         base_bytes: what the server needs beside state.
         outside_bytes: everything else: memory-backed volumes, other processes.
+        free_bytes: what was left of the limit.
         pool_matters: the pool held enough to have made the difference.
         ceiling_bytes: the state budget that would have left the overage free; None: state cannot give that.
     """
@@ -32,6 +35,7 @@ class Blame:
     live_bytes: int
     base_bytes: int
     outside_bytes: int
+    free_bytes: int
     pool_matters: bool
     ceiling_bytes: int | None
 
@@ -44,7 +48,19 @@ class Blame:
             ("other", self.outside_bytes),
         )
         held = ", ".join(f"{words} {format_bytes(size)}" for words, size in parts)
-        return f"of a limit of {format_bytes(self.limit_bytes)}, a moment before: {held}"
+        return f"of a limit of {format_bytes(self.limit_bytes)}, a moment before: {held}{self._doubt()}"
+
+    def _doubt(self) -> str:
+        """Say that the node may have been short of memory, where the container was far from its limit.
+
+        A pod's status calls both OOMKilled; only the kubelet of the node tells them apart.
+        """
+        if self.free_bytes * _MUCH_FREE <= self.limit_bytes:
+            return ""
+        return (
+            f", free {format_bytes(self.free_bytes)}: a burst, or the node itself ran out of memory (kubectl"
+            " get events --all-namespaces --field-selector reason=SystemOOM)"
+        )
 
 
 def blame_of(box: BlackBox, plan: MemoryPlan, ladder: Ladder, slots: int) -> Blame:
@@ -68,6 +84,7 @@ def blame_of(box: BlackBox, plan: MemoryPlan, ladder: Ladder, slots: int) -> Bla
         live_bytes=live_bytes,
         base_bytes=base_bytes,
         outside_bytes=outside_bytes,
+        free_bytes=max(0, limit_bytes - unreclaimable_bytes - box.asked_bytes) if unreclaimable_bytes else 0,
         pool_matters=matters and ladder.pool is not Pool.OFF,
         ceiling_bytes=_ceiling_bytes(box, plan, ladder, slots, limit_bytes),
     )

@@ -74,6 +74,14 @@ def test_a_kill_with_nothing_to_blame_changes_no_limit_and_says_what_is() -> Non
     assert "memory-backed volumes" in model.decisions[0].message
 
 
+def test_a_kill_far_from_the_limit_says_that_the_node_may_have_been_short_instead() -> None:
+    model = Model(QUICK)
+    model.look(end(1, box=box(live=2, pooled=0)))  # 3.3 GiB of 4 GiB were free
+    assert "SystemOOM" in model.decisions[0].message
+    model.look(end(2, box=box(live=2, pooled=0, unreclaimable_bytes=LIMIT - 512 * MIB)))
+    assert "SystemOOM" not in model.decisions[0].message
+
+
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [
