@@ -164,7 +164,8 @@ void service::model_unloaded() {
 }
 
 void service::idle_for(std::int64_t idle_milliseconds) {
-    if (idle_milliseconds >= static_cast<std::int64_t>(settings_.idle_trim_seconds) * 1000) {
+    const auto trim_after = static_cast<std::int64_t>(settings_.idle_trim_seconds) * 1000;
+    if (trim_after > 0 && idle_milliseconds >= trim_after) {
         buffer_pool::instance().trim();
     }
 }

@@ -171,6 +171,14 @@ TEST_F(service_test, trims_when_idle_for_long_enough_and_not_before) {
     EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
 }
 
+TEST_F(service_test, never_trims_for_idleness_where_it_may_be_idle_for_0_seconds) {
+    settings_.idle_trim_seconds = 0;
+    const auto running = start();
+    { state_buffer{}.resize(64 * MiB); }
+    running->idle_for(3600000);
+    EXPECT_EQ(held_bytes(), 64 * MiB);
+}
+
 TEST_F(service_test, holds_one_buffer_a_slot_before_the_first_request) {
     const auto running = start();
     running->model_loaded(3, [] { return 150 * MiB; });
