@@ -199,7 +199,9 @@ def advance(trial: Trial, measured: Measured | None, *, setting: str, killed: bo
         return trial
     harm = _harm(trial, measured)
     if harm is not None:
-        return trial.ended(Result.ABORTED, harm, now=now)
+        # Longer prompts take longer, whatever the pool does.
+        other = _other_mix(trial, measured.prompt_tokens)
+        return trial.ended(*(other or (Result.ABORTED, harm)), now=now)
     if measured.seconds < trial.policy.leg_seconds:
         return trial
     return _finish_leg(trial, measured, now=now)
@@ -236,6 +238,14 @@ def _harm(trial: Trial, measured: Measured) -> str | None:
     return f"time to first token p90 went from {first:.3g}s to {quantile}"
 
 
+def _other_mix(trial: Trial, prompts: Histogram | None) -> tuple[Result, str] | None:
+    """Return that the leg that runs has prompts of other lengths than the first; None: it has not."""
+    if not trial.legs or prompts is None or same_mix(trial.legs[0].prompts, prompts):
+        return None
+    told = f"prompts in leg {len(trial.legs) + 1} were of other lengths than in the first"
+    return Result.INCONCLUSIVE, told
+
+
 def _finish_leg(trial: Trial, measured: Measured, *, now: float) -> Trial:
     ttft, made = measured.time_to_first_token, measured.checkpoint_time
     requests = 0 if ttft is None else int(ttft.count)
@@ -251,10 +261,10 @@ def _finish_leg(trial: Trial, measured: Measured, *, now: float) -> Trial:
         checkpoint_seconds=None if made is None else made.mean,
         prompts=measured.prompt_tokens,
     )
+    other = _other_mix(trial, leg.prompts)
     further = replace(trial, legs=(*trial.legs, leg))
-    if not same_mix(further.legs[0].prompts, leg.prompts):
-        other = f"prompts in leg {len(further.legs)} were of other lengths than in the first"
-        return further.ended(Result.INCONCLUSIVE, other, now=now)
+    if other is not None:
+        return further.ended(*other, now=now)
     if len(further.legs) < further.policy.legs:
         return further
     return further.ended(*judge_legs(further.legs), now=now)

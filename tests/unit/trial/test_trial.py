@@ -140,6 +140,12 @@ def test_harm_ends_the_leg_at_once() -> None:
     assert (trial.result, "went from" in trial.message) == (Result.ABORTED, True)
 
 
+def test_longer_prompts_that_take_longer_are_another_mix_and_no_harm() -> None:
+    first = step(TRIAL, measured(TRIAL))
+    trial = step(first, measured(first, after=10, ttft=3.0, requests=15, length=4000))
+    assert (trial.result, "other lengths" in trial.message) == (Result.INCONCLUSIVE, True)
+
+
 def test_a_trial_is_read_back_as_it_was_written() -> None:
     for trial in (TRIAL, step(TRIAL, measured(TRIAL)), run(TRIAL, on=0.09, off=0.01)):
         assert Trial.from_dict(json.loads(json.dumps(trial.to_dict()))) == trial_as_written(trial)
