@@ -11,25 +11,36 @@ import argparse
 import json
 import random
 import statistics
+import threading
 import time
+import urllib.request
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubernetes import client, config, watch
+
 from llamapool.domain.trial import Result
+from tests.bench import machine
 from tests.e2e.conftest import SMALL, SMALL_FILE
+from tests.e2e.test_kills import POOL, SERVER
 from tests.simulator.trials import null_trial
 from tests.support import bursts, chart
-from tests.support.kubectl import CommandError, Kubectl, until
-from tests.support.models import Model, manifest, provide_model
+from tests.support.kubectl import Kubectl, until
+from tests.support.models import Model, manifest, provide_model, samples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "tuning.json"
-NAMESPACE = "bench-tuning"
+NAMESPACE, NAME = "bench-tuning", "chat"
 _NULL_TRIALS = 1000
 _BURST_MEBIBYTES = 1500  # over the limit whatever state is held
-_POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}
+_LEAST_HELD_BYTES = (1536 << 20) // 32
+"""The pool is to blame from 1/32 of the limit on."""
+_BLACK_BOX_SECONDS = 1.2
+"""The server writes its last words every second."""
+_EVERY_SECONDS = 0.05
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,15 +49,112 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--faults", type=int, default=50)
     faults = parser.parse_args(arguments).faults
     model = _serve()
-    seconds = []
+    config.load_kube_config()
+    pod = model.pod()
+    witness = Witness(pod["metadata"]["name"], pod["status"]["podIP"])
+    answers = []
     for number in range(1, faults + 1):
-        seconds.append(_fault(model, number))
-        print(f"bench-tuning: fault {number} of {faults}: applied after {seconds[-1]:.2f} s", flush=True)  # noqa: T201
-    figures = {**_exactness(model, faults), **_spread(seconds), "null_trials": _null_trials()}
+        answers.append(_fault(model, witness, number))
+        print(f"bench-tuning: fault {number} of {faults}: {answers[-1]}", flush=True)  # noqa: T201
+    figures = {
+        **_figures(answers, model, witness),
+        "null_trials": _null_trials(),
+        "machine": machine.describe(),
+    }
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text(json.dumps(figures, indent=2) + "\n")
     print(json.dumps(figures))  # noqa: T201
     model.kubectl("delete", "hybridmodels", "--all", "--wait")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """How a fault was answered.
+
+    Attributes:
+        decisions: on it; 1 is right.
+        reason: of the last decision.
+        decided_seconds: from the kubelet's first word of it to the record that holds the decision.
+        applied_seconds: from when both the server was up again and the limits were written, until the server
+            had them in effect.
+    """
+
+    decisions: int
+    reason: str
+    decided_seconds: float
+    applied_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """From the fault seen to its answer in effect, without the wait for the server's restart."""
+        return self.decided_seconds + self.applied_seconds
+
+    def __str__(self) -> str:
+        return f"{self.reason}, decided after {self.decided_seconds:.2f} s, in all {self.seconds:.2f} s"
+
+
+@dataclass
+class Witness:
+    """Notes when pod and ConfigMap change: from watches, as the operator itself learns it.
+
+    Attributes:
+        pod_name, address: of the model's pod; both outlive its containers.
+        killed_at: when each end of a container was first told, by its container id; monotonic seconds.
+        decided_at: when a record that counts so many kills was first told; monotonic seconds.
+        limits: limits.json, the latest.
+        record: record.json, the latest.
+    """
+
+    pod_name: str
+    address: str
+    killed_at: dict[str, float] = field(default_factory=dict)
+    decided_at: dict[int, float] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for follow in (self._follow_pod, self._follow_record):
+            threading.Thread(target=follow, daemon=True).start()
+        until("the first look at both", lambda: bool(self.record))
+
+    @property
+    def decided(self) -> int:
+        """Kills that were decided so far."""
+        return sum(self.record["kills"].values())
+
+    def generation(self) -> float | None:
+        """The generation that the server reports; None while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}:9090/metrics", timeout=1) as page:
+                return samples(page.read()).get("llamapool_limits_generation")
+        except OSError:
+            return None
+
+    def in_effect(self) -> bool:
+        """Whether the server reports the limits that are written."""
+        written: int = self.limits["generation"]
+        return self.generation() == written
+
+    def _follow_pod(self) -> None:
+        api = client.CoreV1Api()
+        while True:  # the API server ends a watch now and then
+            for event in watch.Watch().stream(
+                api.list_namespaced_pod, NAMESPACE, field_selector=f"metadata.name={self.pod_name}"
+            ):
+                for status in event["raw_object"]["status"].get("containerStatuses", []):
+                    for state in (status["state"], status["lastState"]):
+                        if "terminated" in state:
+                            self.killed_at.setdefault(state["terminated"]["containerID"], time.monotonic())
+
+    def _follow_record(self) -> None:
+        api = client.CoreV1Api()
+        while True:
+            for event in watch.Watch().stream(
+                api.list_namespaced_config_map, NAMESPACE, field_selector=f"metadata.name={NAME}-limits"
+            ):
+                data = event["raw_object"]["data"]
+                self.limits, self.record = json.loads(data["limits.json"]), json.loads(data["record.json"])
+                self.decided_at.setdefault(self.decided, time.monotonic())
 
 
 def _serve() -> Model:
@@ -55,82 +163,77 @@ def _serve() -> Model:
     kubectl.ensure_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
     provide_model(kubectl, SMALL_FILE, SMALL)
     spec = {
-        "pool": _POOL,
-        "server": {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 4, "cacheRAM": 0},
+        "pool": POOL,
+        "server": SERVER,
         "tuning": {"cooldownSeconds": 0},
         "podTemplate": bursts.POD_TEMPLATE,
     }
-    kubectl.apply(manifest("chat", SMALL_FILE, limit="1536Mi", **spec))
-    model = Model(kubectl, "chat")
+    kubectl.apply(manifest(NAME, SMALL_FILE, limit="1536Mi", **spec))
+    model = Model(kubectl, NAME)
     model.until_condition("Ready")
     model.chat("hello")
     return model
 
 
-def _fault(model: Model, number: int) -> float:
-    """Provoke one kill, and return how long its answer took.
-
-    Until it was written, and, once the server was up again, until the server had it in effect. The kubelet's
-    wait before the restart does not count.
-    """
-    _give_back(model)
-    for topic in ("rivers", "mountains", "forests"):
-        bursts.hold_state(model, f"{topic} of run {number}", turns=5)
-    for topic in ("islands", "lakes"):
-        bursts.hold_state(model, f"{topic} of run {number}", turns=1)
-    decided = _decided(model)
+def _fault(model: Model, witness: Witness, number: int) -> Answer:
+    """Provoke one kill, and measure its answer; the kubelet's wait before the restart does not count."""
+    _give_back(model, witness)
+    _hold_buffers(model, number)
+    until("limits in effect", witness.in_effect)
+    time.sleep(_BLACK_BOX_SECONDS)
+    known, before = set(witness.killed_at), witness.decided
     bursts.provoke_kill(model, _BURST_MEBIBYTES)
-    seen = time.monotonic()
-    until("the fault decided", lambda: _decided(model) > decided or None, every_seconds=0.05)
-    written = time.monotonic()
-    until("the server up", lambda: _generation(model) is not None or None, every_seconds=0.05)
+    (killed,) = until("the kill told", lambda: set(witness.killed_at) - known or None, every_seconds=0.05)
+    until("the kill decided", lambda: witness.decided > before, every_seconds=_EVERY_SECONDS)
+    until("the server up", witness.generation, every_seconds=_EVERY_SECONDS)
     up = time.monotonic()
-    until(
-        "the answer in effect",
-        lambda: _generation(model) == bursts.written(model)["generation"] or None,
-        every_seconds=0.05,
-    )
+    until("the answer in effect", witness.in_effect, every_seconds=_EVERY_SECONDS)
     applied = time.monotonic()
     bursts.until_running(model)
-    return (written - seen) + (applied - max(up, written))
+    decided_at = witness.decided_at[before + 1]
+    return Answer(
+        decisions=witness.decided - before,
+        reason=witness.record["decisions"][0]["reason"],
+        decided_seconds=max(0.0, decided_at - witness.killed_at[killed]),
+        applied_seconds=applied - max(up, decided_at),
+    )
 
 
-def _give_back(model: Model) -> None:
+def _give_back(model: Model, witness: Witness) -> None:
     """Switch tuning off and on, so that the ladder is at its top again."""
     for mode in ("Off", "Auto"):
         patch = json.dumps({"spec": {"tuning": {"memory": mode}}})
         model.kubectl("patch", "hm", model.name, "--type", "merge", "--patch", patch)
-        until("tuning switched", lambda: bursts.record(model)["ladder"]["pool"] == "Full" or None)
+        until("all given back", lambda: witness.record["ladder"]["pool"] == "Full")
 
 
-def _generation(model: Model) -> float | None:
-    """Generation that the server reports; None while it does not answer."""
-    try:
-        return model.scrape_once().get("llamapool_limits_generation")
-    except (CommandError, OSError):
-        return None
+def _hold_buffers(model: Model, number: int) -> None:
+    """Let the pool hold enough to be blamed: a conversation of some turns, and another one in its place."""
+    bursts.hold_state(model, f"rivers of run {number}", turns=4)
+    bursts.hold_state(model, f"islands of run {number}", turns=1)
+    held_bytes = model.metrics()["llamapool_pool_held_bytes"]
+    if held_bytes < _LEAST_HELD_BYTES:
+        raise AssertionError(f"the pool holds {held_bytes:.0f} bytes, too few to be blamed")
 
 
-def _decided(model: Model) -> int:
-    return sum(bursts.record(model)["kills"].values())
-
-
-def _exactness(model: Model, faults: int) -> dict[str, Any]:
-    """Compare what the record counts with the faults that were made."""
-    decided, restarts = _decided(model), model.restarts()
+def _figures(answers: list[Answer], model: Model, witness: Witness) -> dict[str, Any]:
+    """Sum up; restarts and kills beyond the faults are ends that nobody provoked."""
+    seconds = sorted(answer.seconds for answer in answers)
     return {
-        "faults": faults,
-        "decided_once": min(faults, decided),
-        "missed": max(0, restarts - decided),
-        "doubled": max(0, decided - restarts),
+        "faults": len(answers),
+        "decided_once": sum(answer.decisions == 1 for answer in answers),
+        "missed": sum(answer.decisions == 0 for answer in answers),
+        "doubled": sum(answer.decisions > 1 for answer in answers),
+        "restarts": model.restarts(),
+        "kills": witness.decided,
+        "fault_to_applied_seconds": _spread(seconds),
+        "fault_to_decided_seconds": _spread(sorted(answer.decided_seconds for answer in answers)),
     }
 
 
-def _spread(seconds: list[float]) -> dict[str, Any]:
-    ordered = sorted(seconds)
+def _spread(ordered: list[float]) -> dict[str, float]:
     p99 = ordered[min(len(ordered) - 1, -(-len(ordered) * 99 // 100) - 1)]
-    figures = {"p50": round(statistics.median(ordered), 3), "p99": round(p99, 3)}
-    return {"fault_to_applied_seconds": figures}
+    return {"p50": round(statistics.median(ordered), 3), "p99": round(p99, 3)}
 
 
 def _null_trials() -> dict[str, int]:

@@ -147,13 +147,7 @@ class Model:
     def metrics(self) -> dict[str, float]:
         """Samples without labels that the server exports, by name."""
         page = _fetch(urllib.request.Request(f"http://{self.service_address()}:9090/metrics"), 10)
-        return _samples(page)
-
-    def scrape_once(self) -> dict[str, float]:
-        """The same from the pod itself, without waiting for it; OSError if it does not answer."""
-        address = self.pod()["status"].get("podIP", "0.0.0.0")  # noqa: S104 - nobody answers there
-        with urllib.request.urlopen(f"http://{address}:9090/metrics", timeout=1) as response:
-            return _samples(response.read())
+        return samples(page)
 
     def resize(self, memory: str) -> None:
         """Change the memory limit of its pod in place."""
@@ -170,7 +164,8 @@ class Model:
         )
 
 
-def _samples(page: bytes) -> dict[str, float]:
+def samples(page: bytes) -> dict[str, float]:
+    """Samples without labels of a page of metrics, by name."""
     families = text_string_to_metric_families(page.decode())
     return {
         sample.name: sample.value for family in families for sample in family.samples if not sample.labels
