@@ -102,7 +102,7 @@ test: setup ## Lint, unit, pool, server and node tests
 
 test-long: setup ## What takes minutes each: storms of faults, a million simulated steps, autoscaling, the docs, monitoring (90 min)
 	@$(pytest) tests/simulator --timeout 3600
-	slow_pool=$$($(lab) images llama-server --build-arg TEST_HIT_DELAY_MILLISECONDS=400 | tail -1)
+	slow_pool=$$($(lab) images llama-server --build-arg TEST_HIT_DELAY_MILLISECONDS=1200 | tail -1)
 	$(lab) up --audit --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images

@@ -16,13 +16,26 @@ if TYPE_CHECKING:
 
 POOL = {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}  # 10 buffers of 38 MiB of 1.5 GiB
 # Few checkpoints a slot, so that what is in use leaves room for pooled buffers.
-SERVER = {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 4, "cacheRAM": 0}
+# One thread: two that wait for each other in every layer crawl where the machine has other work, too.
+SERVER = {
+    "slots": 2,
+    "contextSize": 2048,
+    "ctxCheckpoints": 4,
+    "cacheRAM": 0,
+    "extraArgs": ["--threads", "1"],
+}
 PLANNED_BUFFERS = 10
 
 
-def served(create: Callable[..., Model], **tuning: Any) -> Model:
+def served(create: Callable[..., Model], *, idle_trim_seconds: int = 0, **tuning: Any) -> Model:
     """A model with a volume to fill, that has made its first checkpoint."""
-    model = create(limit="1536Mi", pool=POOL, server=SERVER, tuning=tuning, podTemplate=bursts.POD_TEMPLATE)
+    model = create(
+        limit="1536Mi",
+        pool={**POOL, "idleTrimSeconds": idle_trim_seconds},
+        server=SERVER,
+        tuning=tuning,
+        podTemplate=bursts.POD_TEMPLATE,
+    )
     model.until_condition("Ready")
     model.chat("hello")
     until("the plan's cap", lambda: cap_of(model, PLANNED_BUFFERS * BUFFER_BYTES))
@@ -67,8 +80,10 @@ def test_a_kill_with_a_full_pool_halves_the_cap_and_the_server_comes_back_with_i
 def test_a_kill_with_nothing_held_changes_no_limit_and_names_memory_outside(
     create: Callable[..., Model],
 ) -> None:
-    model = served(create)
+    model = served(create, idle_trim_seconds=1)
     written = model.status()["limits"]["written"]
+    until("an empty pool", lambda: model.metrics()["llamapool_pool_held_bytes"] == 0)
+    time.sleep(2)  # the server's last words tell of it
     bursts.provoke_kill(model, 1500)  # with what the server needs beside state, over the limit
     until("a decision", lambda: decisions(model) or None, timeout_seconds=10)
     bursts.until_running(model)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.test_kills import POOL, SERVER, decisions, fill_pool, served
+from tests.e2e.test_serving import BUFFER_BYTES
 from tests.support import bursts, chart
 from tests.support.kubectl import until
 
@@ -65,17 +66,40 @@ def test_kills_walk_the_ladder_to_master_behaviour_a_lower_budget_and_degraded_a
     while reasons[-1:] != ["NoStepLeft"]:
         if len(reasons) < 2:
             fill_pool(model)
-        bursts.hold_state(model, f"story number {len(reasons)}", turns=6)
+        else:
+            bursts.hold_state(model, f"story number {len(reasons)}", turns=6)
         reasons.append(kill_and_wait(model, len(handled(model)))["reason"])
         assert len(reasons) < 20, reasons
     assert reasons[:2] == ["PoolHalved", "PoolTurnedOff"]
     assert set(reasons[2:-1]) == {"StateBudgetLowered"}
     assert model.until_condition("Degraded")["reason"] == "NoStepLeft"
+    assert model.until_condition("Ready", "False")["reason"] == "OOMLooping"
     written = bursts.written(model)
     for _ in range(3):
         kill_and_wait(model, len(handled(model)))
     assert bursts.written(model) == written
     assert model.chat("still there?")["usage"]["completion_tokens"] > 0
+
+
+def test_a_pool_that_held_too_little_to_matter_keeps_its_cap(create: Callable[..., Model]) -> None:
+    model = create(
+        limit="3Gi",  # of which the two buffers that the pool has ready are less than a thirty-second part
+        pool={**POOL, "limitPercent": 1},
+        server=SERVER,
+        podTemplate=bursts.POD_TEMPLATE,
+    )
+    model.until_condition("Ready")
+    model.chat("hello")
+    model.until_condition("LimitsApplied")
+    until("something held", lambda: 0 < model.metrics()["llamapool_pool_held_bytes"] <= 2 * BUFFER_BYTES)
+    written = bursts.written(model)
+    time.sleep(2)  # the server's last words tell of it
+    bursts.provoke_kill(model, 3000)
+    entry = until("a decision", lambda: last_decision(model), timeout_seconds=10)
+    bursts.until_running(model)
+    assert entry["evidence"]["poolHeldBytes"] > 0
+    assert (entry["reason"], entry["outcome"]) == ("MemoryOutsideState", "NothingChanged")
+    assert bursts.written(model) == written
 
 
 def test_a_probe_that_fails_changes_no_limit(create: Callable[..., Model]) -> None:
@@ -106,11 +130,14 @@ def test_a_probe_that_fails_changes_no_limit(create: Callable[..., Model]) -> No
 
 
 def test_a_model_that_does_not_fit_while_loading_is_said_to_be_so(create: Callable[..., Model]) -> None:
-    resources = {"requests": {"cpu": "100m", "memory": "24Mi"}, "limits": {"memory": "24Mi"}}
-    model = create(server=SERVER, resources=resources)
+    # A context whose keys and values alone take several times the limit; they are touched while it loads.
+    model = create(server={**SERVER, "contextSize": 131072}, limit="256Mi")
     entry = until("a decision", lambda: last_decision(model), timeout_seconds=120)
-    assert entry["reason"] in ("LoadingOOM", "NotExplained")
+    assert (entry["reason"], entry["evidence"]["phase"]) == ("LoadingOOM", "loading")
     assert entry["outcome"] == "NothingChanged"
+    cap_bytes = bursts.written(model)["poolCapBytes"]
+    until("a second kill", lambda: len(handled(model)) > 1, timeout_seconds=120)
+    assert bursts.written(model)["poolCapBytes"] == cap_bytes
 
 
 def test_an_init_container_that_is_killed_for_memory_changes_no_limit(create: Callable[..., Model]) -> None:

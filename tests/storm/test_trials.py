@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     from tests.support.models import Model
 
 SLOW_POOL_IMAGE = "LLAMAPOOL_SLOW_POOL_IMAGE"
-TRIAL = {"legs": 7, "legSeconds": 15, "minRequests": 8}
+TRIAL = {"legs": 7, "legSeconds": 20, "minRequests": 8}
 SPEC: dict[str, Any] = {"pool": {"mode": "Auto", "limitPercent": 25, "idleTrimSeconds": 0}}
-SERVER: dict[str, Any] = {"slots": 2, "contextSize": 2048, "ctxCheckpoints": 1, "cacheRAM": 0}
+SERVER: dict[str, Any] = {
+    "slots": 2,
+    "contextSize": 2048,
+    "ctxCheckpoints": 1,
+    "cacheRAM": 0,
+    "extraArgs": ["--threads", "1"],  # see tests/e2e/test_kills.py
+}
 TRIAL_SECONDS = 600
 
 
@@ -33,7 +39,7 @@ def slow_pool_image() -> str:
 
 
 @contextmanager
-def traffic(model: Model, *, length: Callable[[], int] = lambda: 8) -> Iterator[None]:
+def traffic(model: Model, *, length: Callable[[], int] = lambda: 2) -> Iterator[None]:
     """Two clients that ask, one prompt after the other, each of its own words."""
     stop = threading.Event()
 
@@ -41,7 +47,7 @@ def traffic(model: Model, *, length: Callable[[], int] = lambda: 8) -> Iterator[
         number = 0
         while not stop.is_set():
             number += 1
-            words = " ".join(f"w{client}{number}{word}" for word in range(length()))
+            words = " ".join(f"w{client}{number:05}{word}" for word in range(length()))
             model.chat(words, max_tokens=1)
 
     clients = [threading.Thread(target=ask, args=(client,)) for client in (1, 2)]
@@ -122,7 +128,7 @@ def test_a_mix_that_changes_in_mid_trial_is_inconclusive(create: Callable[..., M
     model = served(create, ttft="Auto")
 
     def length() -> int:
-        return 8 if trial_of(model).get("legsDone", 0) < 2 else 100
+        return 2 if trial_of(model).get("legsDone", 0) < 2 else 100
 
     with traffic(model, length=length):
         ask_for_trial(model)
