@@ -63,7 +63,8 @@ void service::watch() {
 }
 
 // Finding memory for a checkpoint takes longer than copying it, up to half a second where a virtual machine has handed
-// its free memory back to the host. So the next buffer is made resident while the server computes.
+// its free memory back to the host. So the next buffer is made resident while the server computes: once the server has
+// been seen to need more than it had, which one that reuses its own buffers never does.
 void service::keep_a_buffer_ready() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
@@ -159,6 +160,7 @@ void service::model_loaded(std::size_t slots, const std::function<std::size_t()>
 void service::model_unloaded() {
     phase_ = server_phase::sleeping;
     memory_.set_model_loaded(false);
+    outgrown_ = false;
     admission_.allow_preparation(false);
     buffer_pool::instance().trim();
 }
@@ -166,6 +168,7 @@ void service::model_unloaded() {
 void service::idle_for(std::int64_t idle_milliseconds) {
     const auto trim_after = static_cast<std::int64_t>(settings_.idle_trim_seconds) * 1000;
     if (trim_after > 0 && idle_milliseconds >= trim_after) {
+        outgrown_ = false;
         buffer_pool::instance().trim();
     }
 }
@@ -184,6 +187,7 @@ bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_byt
         follow_memory();
     }
     const state_request wanted{bytes, mapping::rounded(draft_bytes)};
+    const bool held = buffer_pool::instance().fresh_bytes(bytes) == 0;
     const bool allocated = admission_.allocate(wanted, fill, evict);
     asked_bytes_ = 0;
     if (!allocated) {
@@ -195,9 +199,12 @@ bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_byt
         checkpoint_seconds_.observe(std::chrono::duration<double>(steady_clock::now() - start).count());
     }
     if (allocated && pooled_bytes_ > 0) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        buffer_was_used_ = true;
-        buffer_used_.notify_one();
+        outgrown_ = outgrown_ || !held || what == allocation::cached_prompt;
+        if (outgrown_) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            buffer_was_used_ = true;
+            buffer_used_.notify_one();
+        }
     }
     return allocated;
 }

@@ -213,6 +213,31 @@ TEST_F(service_test, makes_another_buffer_ready_after_each_checkpoint) {
     EXPECT_EQ(buffer_pool::instance().statistics().misses, misses_ + 1);
 }
 
+TEST_F(service_test, makes_no_other_buffer_ready_while_those_it_has_are_enough) {
+    settings_.pool_cap_bytes = 1000 * MiB;
+    const auto running = start();
+    running->model_loaded(2, [] { return 64 * MiB; });
+    std::deque<state_buffer> slots(2);
+    for (int round = 0; round < 3; ++round) {
+        for (state_buffer & buffer : slots) {
+            buffer = state_buffer();
+            make_checkpoint(*running, buffer, 64 * MiB);
+        }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(mapping::total_bytes(), 128 * MiB);
+}
+
+TEST_F(service_test, makes_another_buffer_ready_once_it_has_saved_a_prompt) {
+    settings_.pool_cap_bytes = 1000 * MiB;
+    const auto running = start();
+    running->model_loaded(1, [] { return 64 * MiB; });
+    state_buffer saved(state_kind::prompt);
+    running->allocate(
+        allocation::cached_prompt, 64 * MiB, 0, [&] { saved.resize(64 * MiB); }, [](evictable) { return false; });
+    EXPECT_TRUE(comes_to_hold(64 * MiB));
+}
+
 TEST_F(service_test, keeps_no_buffer_ready_once_it_sleeps) {
     settings_.pool_cap_bytes = 1000 * MiB;
     const auto running = start();
