@@ -160,7 +160,7 @@ class Reconciler:
         self.metrics.show_model(
             key,
             plan=decision.plan,
-            generation=decision.limits.generation,
+            limits=decision.limits,
             conditions=conditions,
             ttft=ttft,
             ttft_target_seconds=model.tuning.target_p90_seconds,

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from llamapool.domain.conditions import Condition, ConditionStatus, DecisionReason
 from llamapool.domain.histogram import Histogram as ObservedHistogram
+from llamapool.domain.limits import Limits
 from llamapool.domain.memory import MemoryPlan
 from llamapool.domain.oom import Cause, Phase
 
@@ -91,7 +92,7 @@ class Metrics:
         key: ModelKey,
         *,
         plan: MemoryPlan,
-        generation: int,
+        limits: Limits,
         conditions: tuple[Condition, ...],
         ttft: ObservedHistogram | None,
         ttft_target_seconds: float | None,
@@ -106,8 +107,8 @@ class Metrics:
             "llamapool_model_memory_base_error_bytes": plan.base_error_bytes,
             "llamapool_model_state_budget_bytes": plan.state_budget_bytes,
             "llamapool_model_checkpoint_bytes": plan.checkpoint_bytes,
-            "llamapool_model_pool_cap_bytes": plan.pool_cap_bytes,
-            "llamapool_model_limits_generation": generation,
+            "llamapool_model_pool_cap_bytes": limits.pool_cap_bytes,
+            "llamapool_model_limits_generation": limits.generation,
             "llamapool_model_time_to_first_token_target_seconds": ttft_target_seconds,
             "llamapool_model_update_pending": update_pending,
         }

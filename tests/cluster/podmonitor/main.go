@@ -58,7 +58,7 @@ func generate(input io.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("kind %q: must be PodMonitor or PrometheusRule", kind.Kind)
 		}
 	}
-	server := &monitoringv1.Prometheus{}
+	server := &monitoringv1.Prometheus{ObjectMeta: metav1.ObjectMeta{Namespace: "monitoring", Name: "prometheus"}}
 	server.Spec.ScrapeInterval = "1s"
 	server.Spec.EvaluationInterval = "1s"
 	generator, err := prometheus.NewConfigGenerator(nil, server)

@@ -1,5 +1,7 @@
 """The operator's metrics, as a Prometheus server would read them."""
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client import generate_latest
 
@@ -21,7 +23,7 @@ def metrics() -> Metrics:
     made.show_model(
         KEY,
         plan=decision.plan,
-        generation=decision.limits.generation,
+        limits=decision.limits,
         conditions=judge(seen, decision),
         ttft=Histogram((1.0, float("inf")), (10.0, 10.0)),
         ttft_target_seconds=1.5,
@@ -38,6 +40,21 @@ def test_the_plan_of_a_model_is_exported(metrics: Metrics) -> None:
     assert value(metrics, "llamapool_model_memory_limit_bytes") == 2 * GIB
     assert value(metrics, "llamapool_model_pool_cap_bytes") == 128 * MIB
     assert value(metrics, "llamapool_model_limits_generation") == 1
+
+
+def test_the_cap_is_the_one_that_is_written_where_it_is_not_the_plans(metrics: Metrics) -> None:
+    seen = facts(pod())
+    decision = decide(seen, now=NOW)
+    metrics.show_model(
+        KEY,
+        plan=decision.plan,
+        limits=replace(decision.limits, pool_cap_bytes=0),  # as in a leg of a trial, or after a kill
+        conditions=judge(seen, decision),
+        ttft=None,
+        ttft_target_seconds=None,
+        update_pending=False,
+    )
+    assert value(metrics, "llamapool_model_pool_cap_bytes") == 0
 
 
 def test_the_target_of_the_time_to_first_token_is_exported(metrics: Metrics) -> None:
@@ -69,7 +86,7 @@ def test_quantiles_of_the_time_to_first_token_are_exported_while_there_are_reque
     metrics.show_model(
         KEY,
         plan=decision.plan,
-        generation=1,
+        limits=decision.limits,
         conditions=judge(seen, decision),
         ttft=None,
         ttft_target_seconds=1.5,
