@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ PANELS = (
     "What the pool does",
     "Decisions by reason",
 )
+_GAP_SECONDS = 5
+"""More than two samples are missing then."""
 _UNITS = {"bytes": ("MiB", 1 / (1 << 20)), "s": ("ms", 1000.0), "percentunit": ("%", 100.0)}
 
 
@@ -107,14 +110,26 @@ def _draw_panel(axis: Axes, panel: Panel) -> None:
         if legend not in areas:
             moving = any(value for _, value in samples)
             if moving or len(panel.series) <= len(panel.stacked) + 3:
-                minutes, values = [at / 60 for at, _ in samples], [value * factor for _, value in samples]
+                drawn = with_gaps(samples)
+                minutes, values = [at / 60 for at, _ in drawn], [value * factor for _, value in drawn]
                 axis.plot(minutes, values, label=legend, linewidth=1.2)
     if panel.unit == "s":
         axis.set_yscale("log")  # a target may be far off
     else:
-        axis.set_ylim(bottom=0)
+        # Above areas there is no room of its own for the legend.
+        axis.set_ylim(bottom=0, top=1.2 * axis.get_ylim()[1] if areas else None)
     if axis.get_legend_handles_labels()[1]:
-        axis.legend(fontsize="small", loc="center left" if areas else "best")
+        axis.legend(fontsize="small", loc="upper left" if areas else "best", ncols=3 if areas else 1)
+
+
+def with_gaps(samples: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The samples with NaN where some are missing, so that no line is drawn over what nobody saw."""
+    drawn: list[tuple[float, float]] = []
+    for at, value in samples:
+        if drawn and at - drawn[-1][0] > _GAP_SECONDS:
+            drawn.append((at, math.nan))
+        drawn.append((at, value))
+    return drawn
 
 
 if __name__ == "__main__":
