@@ -144,12 +144,13 @@ def has_decided(model: Model, reason: str) -> bool:
     return any(entry["reason"] == reason for entry in model.status().get("decisions", []))
 
 
-def test_a_trial_runs_and_comes_to_a_result(prometheus: Prometheus, chat: Model) -> None:
+def test_a_trial_runs_and_ends(prometheus: Prometheus, chat: Model) -> None:
     # No alert, but a fault of a kind: the panels of trials need one.
     patch(chat, {"tuning": {"trial": {"legs": 7, "legSeconds": 10, "minRequests": 1}}})
     chat.kubectl("annotate", "hybridmodel", chat.name, "llamapool.dev/trial=now")
-    results = ("TrialPoolHelps", "TrialPoolHarms", "TrialInconclusive")
-    until("a result", lambda: any(has_decided(chat, reason) for reason in results), timeout_seconds=240)
+    # Other work of the machine may slow a leg down so much that the trial is aborted, as it should be.
+    ends = ("TrialPoolHelps", "TrialPoolHarms", "TrialInconclusive", "TrialAborted")
+    until("an end", lambda: any(has_decided(chat, reason) for reason in ends), timeout_seconds=240)
     running = 'llamapool_model_condition_reason{condition="PoolActive", reason="TrialRunning"}'
     assert prometheus.samples(running)
     until("the pool is in use again", lambda: chat.until_condition("PoolActive"), timeout_seconds=60)

@@ -67,10 +67,10 @@ def test_an_operator_refuses_a_crd_older_than_itself_and_starts_once_that_is_upg
     put_back_frozen_crd(kubectl)
     chart.install_from(chart.ROOT / "charts" / "llamapool", "--set", "crd.install=false", wait=False)
 
-    def refusal() -> str:
+    def refusal() -> str | None:
         pods = kubectl.list("pods", "app.kubernetes.io/component=operator")
         states = [each["lastState"] for pod in pods for each in pod["status"].get("containerStatuses", [])]
-        return "".join(state.get("terminated", {}).get("message", "") for state in states)
+        return "".join(state.get("terminated", {}).get("message", "") for state in states) or None
 
     said = until("the operator has ended, and said why", refusal, timeout_seconds=120)
     assert "older than this operator: it lacks " in said

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus-operator/prometheus-operator/pkg/assets"
@@ -25,7 +26,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "podmonitor:", err)
 		os.Exit(1)
 	}
-	fmt.Print(string(configuration))
+	// What Prometheus Operator's config reloader puts in place of these, in the first pod of the first shard.
+	fmt.Print(strings.NewReplacer("$(SHARD)", "0", "$(POD_NAME)", "prometheus-prometheus-0").Replace(string(configuration)))
 }
 
 func generate(input io.Reader) ([]byte, error) {
