@@ -13,6 +13,7 @@ from tests.support.kubectl import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.support.kubectl import Kubectl
     from tests.support.models import Model
 
 WRITTEN_WITHIN_SECONDS = 2.0
@@ -100,6 +101,28 @@ def test_a_pool_that_held_too_little_to_matter_keeps_its_cap(create: Callable[..
     assert entry["evidence"]["poolHeldBytes"] > 0
     assert (entry["reason"], entry["outcome"]) == ("MemoryOutsideState", "NothingChanged")
     assert bursts.written(model) == written
+
+
+def test_a_drained_node_and_a_pod_deleted_without_grace_change_no_limit(
+    create: Callable[..., Model], kubectl: Kubectl
+) -> None:
+    model = served(create, cooldownSeconds=0)
+    fill_pool(model)
+    before, pod = bursts.written(model), model.pod()
+    node = pod["spec"]["nodeName"]
+    selector = f"--pod-selector=llamapool.dev/model={model.name}"
+    kubectl("drain", node, selector, "--delete-emptydir-data", "--timeout", "2m")
+    kubectl("uncordon", node)
+    until("another pod", lambda: model.pod()["metadata"]["uid"] != pod["metadata"]["uid"])
+    model.until_condition("Ready")
+    bursts.until_running(model)
+    pod = model.pod()
+    kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
+    until("another pod", lambda: model.pod()["metadata"]["uid"] != pod["metadata"]["uid"])
+    bursts.until_running(model)
+    model.until_condition("LimitsApplied")
+    assert decisions(model) == []
+    assert bursts.written(model) == before
 
 
 def test_a_probe_that_fails_changes_no_limit(create: Callable[..., Model]) -> None:
