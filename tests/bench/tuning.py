@@ -2,6 +2,7 @@
 
 Each fault is a real kill: a memory-backed volume of the pod is filled in one burst while the pool holds
 buffers, so that each calls for a step. Between faults tuning is switched off and on, which gives it back.
+Several models have their faults at the same time.
 Run inside the node: ``python -m tests.cluster exec -- python -m tests.bench.tuning``.
 """
 
@@ -14,6 +15,7 @@ import statistics
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,10 +32,10 @@ from tests.support.kubectl import Kubectl, until
 from tests.support.models import Model, manifest, provide_model, samples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "tuning.json"
-NAMESPACE, NAME = "bench-tuning", "chat"
+NAMESPACE = "bench-tuning"
 _NULL_TRIALS = 1000
 _BURST_MEBIBYTES = 1500  # over the limit whatever state is held
 _LEAST_HELD_BYTES = (1536 << 20) // 32
@@ -47,24 +49,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the faults and the simulated trials, and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=50)
-    faults = parser.parse_args(arguments).faults
-    model = _serve()
+    parser.add_argument("--models", type=int, default=3)
+    asked = parser.parse_args(arguments)
+    kubectl = _prepare()
     config.load_kube_config()
-    pod = model.pod()
-    witness = Witness(pod["metadata"]["name"], pod["status"]["podIP"])
-    answers = []
-    for number in range(1, faults + 1):
-        answers.append(_fault(model, witness, number))
-        print(f"bench-tuning: fault {number} of {faults}: {answers[-1]}", flush=True)  # noqa: T201
+    numbers = iter(range(1, asked.faults + 1))
+    with ThreadPoolExecutor(asked.models) as threads:
+        runs = threads.map(lambda name: _befall(kubectl, name, numbers), _names(asked.models))
+        served = list(runs)
     figures = {
-        **_figures(answers, model, witness),
+        **_figures(served),
         "null_trials": _null_trials(),
         "machine": machine.describe(),
     }
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text(json.dumps(figures, indent=2) + "\n")
     print(json.dumps(figures))  # noqa: T201
-    model.kubectl("delete", "hybridmodels", "--all", "--wait")
+    kubectl("delete", "hybridmodels", "--all", "--wait")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +99,15 @@ class Witness:
     """Notes when pod and ConfigMap change: from watches, as the operator itself learns it.
 
     Attributes:
-        pod_name, address: of the model's pod; both outlive its containers.
+        model_name: of the model.
+        pod_name, address: of its pod; both outlive its containers.
         killed_at: when each end of a container was first told, by its container id; monotonic seconds.
         decided_at: when a record that counts so many kills was first told; monotonic seconds.
         limits: limits.json, the latest.
         record: record.json, the latest.
     """
 
+    model_name: str
     pod_name: str
     address: str
     killed_at: dict[str, float] = field(default_factory=dict)
@@ -150,26 +153,63 @@ class Witness:
         api = client.CoreV1Api()
         while True:
             for event in watch.Watch().stream(
-                api.list_namespaced_config_map, NAMESPACE, field_selector=f"metadata.name={NAME}-limits"
+                api.list_namespaced_config_map,
+                NAMESPACE,
+                field_selector=f"metadata.name={self.model_name}-limits",
             ):
                 data = event["raw_object"]["data"]
                 self.limits, self.record = json.loads(data["limits.json"]), json.loads(data["record.json"])
                 self.decided_at.setdefault(self.decided, time.monotonic())
 
 
-def _serve() -> Model:
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """What befell one model.
+
+    Attributes:
+        answers: one a fault.
+        restarts: of its server.
+        kills: that its record counts.
+    """
+
+    answers: list[Answer]
+    restarts: int
+    kills: int
+
+
+def _names(models: int) -> list[str]:
+    return [f"chat-{number}" for number in range(1, models + 1)]
+
+
+def _prepare() -> Kubectl:
     chart.install()
     kubectl = Kubectl(NAMESPACE)
     kubectl.ensure_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
     provide_model(kubectl, SMALL_FILE, SMALL)
+    return kubectl
+
+
+def _befall(kubectl: Kubectl, name: str, numbers: Iterator[int]) -> Served:
+    """Serve a model, and take faults for it from the common list until there are none left."""
+    model = _serve(kubectl, name)
+    pod = model.pod()
+    witness = Witness(name, pod["metadata"]["name"], pod["status"]["podIP"])
+    answers = []
+    for number in numbers:
+        answers.append(_fault(model, witness, number))
+        print(f"bench-tuning: fault {number}, {name}: {answers[-1]}", flush=True)  # noqa: T201
+    return Served(answers=answers, restarts=model.restarts(), kills=witness.decided)
+
+
+def _serve(kubectl: Kubectl, name: str) -> Model:
     spec = {
         "pool": POOL,
         "server": SERVER,
         "tuning": {"cooldownSeconds": 0},
         "podTemplate": bursts.POD_TEMPLATE,
     }
-    kubectl.apply(manifest(NAME, SMALL_FILE, limit="1536Mi", **spec))
-    model = Model(kubectl, NAME)
+    kubectl.apply(manifest(name, SMALL_FILE, limit="1536Mi", **spec))
+    model = Model(kubectl, name)
     model.until_condition("Ready")
     model.chat("hello")
     return model
@@ -216,16 +256,18 @@ def _hold_buffers(model: Model, number: int) -> None:
         raise AssertionError(f"the pool holds {held_bytes:.0f} bytes, too few to be blamed")
 
 
-def _figures(answers: list[Answer], model: Model, witness: Witness) -> dict[str, Any]:
+def _figures(served: list[Served]) -> dict[str, Any]:
     """Sum up; restarts and kills beyond the faults are ends that nobody provoked."""
+    answers = [answer for one in served for answer in one.answers]
     seconds = sorted(answer.seconds for answer in answers)
     return {
         "faults": len(answers),
         "decided_once": sum(answer.decisions == 1 for answer in answers),
         "missed": sum(answer.decisions == 0 for answer in answers),
         "doubled": sum(answer.decisions > 1 for answer in answers),
-        "restarts": model.restarts(),
-        "kills": witness.decided,
+        "models": len(served),
+        "restarts": sum(one.restarts for one in served),
+        "kills": sum(one.kills for one in served),
         "fault_to_applied_seconds": _spread(seconds),
         "fault_to_decided_seconds": _spread(sorted(answer.decided_seconds for answer in answers)),
     }
