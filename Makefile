@@ -149,7 +149,7 @@ bench-plan: setup ## Hold the memory plan against real servers under real limits
 	@$(python) -m tests.bench.plan
 	echo "bench-plan: build/bench/plan.json is written"
 
-bench-tuning: setup ## Provoke 50 kills on a real node, and measure how each is answered (30 min)
+bench-tuning: setup ## Provoke 50 kills on a real node, and measure how each is answered (15 min)
 	@$(lab) up --name $(test_node)
 	trap '$(lab) down --name $(test_node)' EXIT
 	$(lab) images
