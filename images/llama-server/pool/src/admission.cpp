@@ -22,7 +22,7 @@ std::size_t admission::excess_bytes(std::size_t fresh_bytes) const noexcept {
 bool admission::evict_one(const evictor & evict) {
     for (const evictable rank :
          {evictable::cached_older_checkpoint, evictable::idle_older_checkpoint, evictable::own_older_checkpoint,
-          evictable::cached_prompt, evictable::idle_newest_checkpoint, evictable::own_stale_checkpoint}) {
+          evictable::cached_prompt, evictable::idle_newest_checkpoint}) {
         if (evict(rank)) {
             ++(rank == evictable::cached_prompt ? prompts_evicted_ : checkpoints_evicted_);
             return true;

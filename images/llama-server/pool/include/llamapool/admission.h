@@ -17,10 +17,9 @@ namespace llamapool {
 enum class evictable : std::uint8_t {
     cached_older_checkpoint,  // of a cached prompt, not its newest
     idle_older_checkpoint,    // of an idle slot, not its newest
-    own_older_checkpoint,     // of the slot that asks, not its newest
+    own_older_checkpoint,     // of the slot that asks, not its newest; any, when it makes a newer one
     cached_prompt,            // with its last checkpoint; never the one that the incoming request matches
     idle_newest_checkpoint,   // an idle slot's last one
-    own_stale_checkpoint,     // the last one of the slot that asks, where an earlier request made it
 };
 
 // Gives up one thing of this rank, the least recently used; false when there is none.
