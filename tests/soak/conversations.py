@@ -24,18 +24,28 @@ class Load:
     Attributes:
         conversations: at once.
         message_bytes: that each turn adds; a byte is a token.
+        document_bytes: that the turn after the first tenth adds instead, if any. More than a micro batch (512
+            tokens) has the server touch all of its compute buffer, when state has long filled the budget.
+        think_seconds: between an answer and the next message.
         turns: of each.
     """
 
     conversations: int = 1
     message_bytes: int = 6
+    document_bytes: int = 0
+    think_seconds: float = 0.0
     turns: int = TURNS
 
     @property
     def context_tokens(self) -> int:
         """Of a slot: a whole conversation, with room for answers of more bytes than tokens."""
-        needed = self.turns * (self.message_bytes + 4 * TOKENS_OUT)
+        needed = self.turns * (self.message_bytes + 4 * TOKENS_OUT) + self.document_bytes
         return 256 * -(-needed // 256)
+
+    def message(self, conversation: int, turn: int) -> str:
+        """What is said in a turn, counted from 0."""
+        is_document = self.document_bytes > 0 and turn == self.turns // 10
+        return str(conversation).ljust(self.document_bytes if is_document else self.message_bytes, ".")
 
 
 @dataclass(frozen=True)
@@ -51,21 +61,25 @@ class Progress:
 
 
 def hold(address: str, load: Load, meanwhile: Callable[[], None] | None = None) -> Progress:
-    """Hold the conversations to their ends; `meanwhile` begins with the first one's 20th turn, beside them.
+    """Hold the conversations to their ends, `meanwhile` beside them.
+
+    It begins once a fifth of a conversation's turns is over, and the last fifth of them waits for its end.
 
     Raises:
         CommandError, NeverHappenedError: what `meanwhile` raises.
     """
     turn_seconds: list[list[float]] = [[] for _ in range(load.conversations)]
     broken_off: list[str] = []
-    begin = Event()
+    begin, end = Event(), Event()
 
     def converse(number: int) -> None:
         said = ""
         for turn in range(load.turns):
             if turn == load.turns // 5:
                 begin.set()
-            said += f"{number}:{turn}".ljust(load.message_bytes, ".")
+            if turn == load.turns * 4 // 5:
+                end.wait()
+            said += load.message(number, turn)
             started = time.monotonic()
             try:
                 said += complete(address, said, tokens=TOKENS_OUT)
@@ -74,12 +88,16 @@ def hold(address: str, load: Load, meanwhile: Callable[[], None] | None = None) 
                 begin.set()
                 return
             turn_seconds[number].append(time.monotonic() - started)
+            time.sleep(load.think_seconds)
 
     with ThreadPoolExecutor(load.conversations) as pool:
         running = [pool.submit(converse, number) for number in range(load.conversations)]
         begin.wait()
-        if meanwhile:
-            meanwhile()
+        try:
+            if meanwhile:
+                meanwhile()
+        finally:
+            end.set()
         for each in running:
             each.result()
     return Progress(turn_seconds, broken_off)
