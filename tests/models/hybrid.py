@@ -166,7 +166,7 @@ def add_byte_level_tokenizer(writer: Any) -> int:
 
 def write_hybrid_model(path: Path, shape: HybridShape, *, seed: int = 0) -> None:
     """Write a random model of ``shape`` to ``path``; the file appears whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # two tests may write it at once
     writer = gguf.GGUFWriter(partial, "qwen35")
     _hyperparameters(writer, shape)
     token_count = add_byte_level_tokenizer(writer)
