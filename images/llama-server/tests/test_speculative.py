@@ -36,4 +36,6 @@ def test_it_drafts_within_the_budget_and_answers_what_upstream_answers(
     assert server.conversations(turns=3) == answers
     figures = server.metrics()
     assert figures[STATE] <= figures.get(BUDGET, float("inf"))
+    drafted = server.complete("and what does it draft?")["timings"].get("draft_n", 0)
+    assert (drafted > 0) == (buffers != 1)
     assert server.stop() == 0
