@@ -32,7 +32,8 @@ def pytest_configure() -> None:
 @pytest.fixture
 def start(request: pytest.FixtureRequest) -> Iterator[Callable[..., ServerPod]]:
     """Start a server of its own in a pod of 2 GiB; it ends with the test."""
-    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50].strip("-")
+    # Cases differ in the ends of their names, and the namespace of the one before may still be going.
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[-50:].strip("-")
     kubectl = Kubectl(name)
     kubectl.ensure_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
     provide_model(kubectl, MODEL_FILE, HybridShape())

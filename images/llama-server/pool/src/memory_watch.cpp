@@ -2,6 +2,7 @@
 #include "llamapool/memory_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace llamapool {
 
@@ -19,12 +20,16 @@ memory_figures memory_watch::sample(std::int64_t now_seconds, const state_reader
         loaded_seconds_ += std::max<std::int64_t>(now_seconds - sampled_at_seconds_, 0);
         if (figures.usage) {
             const std::uint64_t total = figures.usage->unreclaimable_bytes;
-            base_.observe(loaded_seconds_, static_cast<std::int64_t>(total - std::min(total, counted_bytes)));
+            const std::uint64_t base_bytes = total - std::min(total, counted_bytes);
+            base_.observe(loaded_seconds_, static_cast<std::int64_t>(base_bytes));
+            if (const auto untouched_bytes = std::exchange(untouched_bytes_, std::nullopt)) {
+                least_base_bytes_ = *untouched_bytes > 0 ? base_bytes + *untouched_bytes : 0;
+            }
         }
     }
     sampled_at_seconds_ = now_seconds;
     if (const auto base = base_.maximum()) {
-        figures.base_bytes = static_cast<std::uint64_t>(*base);
+        figures.base_bytes = std::max(static_cast<std::uint64_t>(*base), least_base_bytes_);
     }
     last_ = figures;
     return figures;
@@ -35,9 +40,15 @@ memory_figures memory_watch::last() const {
     return last_;
 }
 
-void memory_watch::set_model_loaded(bool loaded) {
+void memory_watch::set_model_loaded(std::uint64_t untouched_bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    model_loaded_ = loaded;
+    model_loaded_ = true;
+    untouched_bytes_ = untouched_bytes;
+}
+
+void memory_watch::set_model_unloaded() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    model_loaded_ = false;
 }
 
 }  // namespace llamapool

@@ -60,8 +60,9 @@ service_handle start_service(server_role role) {
     }
 }
 
-void model_loaded(std::size_t slots, const std::function<std::size_t()> & measure) noexcept {
-    with_service([&](service & current) { current.model_loaded(slots, measure); });
+void model_loaded(std::size_t slots, std::size_t untouched_bytes,
+                  const std::function<std::size_t()> & measure) noexcept {
+    with_service([&](service & current) { current.model_loaded(slots, untouched_bytes, measure); });
 }
 
 void model_unloaded() noexcept {

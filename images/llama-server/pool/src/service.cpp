@@ -141,14 +141,15 @@ accounting service::account() const {
     return now;
 }
 
-void service::model_loaded(std::size_t slots, const std::function<std::size_t()> & measure) {
+void service::model_loaded(std::size_t slots, std::size_t untouched_bytes,
+                           const std::function<std::size_t()> & measure) {
     slots_ = slots;
     if (settings_.pooled) {
         pooled_bytes_ = measure();
         checkpoint_mapped_bytes_ = mapping::rounded(pooled_bytes_);
     }
     phase_ = server_phase::ready;
-    memory_.set_model_loaded(true);
+    memory_.set_model_loaded(untouched_bytes);
     refresh();
     admission_.allow_preparation(true);
     std::size_t prepared = 0;
@@ -159,7 +160,7 @@ void service::model_loaded(std::size_t slots, const std::function<std::size_t()>
 
 void service::model_unloaded() {
     phase_ = server_phase::sleeping;
-    memory_.set_model_loaded(false);
+    memory_.set_model_unloaded();
     outgrown_ = false;
     admission_.allow_preparation(false);
     buffer_pool::instance().trim();

@@ -40,7 +40,7 @@ class service {
     // The metrics page. Waits for no file, no queue and no slot.
     std::string page() const;
 
-    void model_loaded(std::size_t slots, const std::function<std::size_t()> & measure);
+    void model_loaded(std::size_t slots, std::size_t untouched_bytes, const std::function<std::size_t()> & measure);
     void model_unloaded();
     void idle_for(std::int64_t idle_milliseconds);
     void first_token(double seconds, std::size_t prompt_tokens);

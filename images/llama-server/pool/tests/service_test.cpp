@@ -143,7 +143,7 @@ TEST_F(service_test, shows_no_checkpoint_size_before_the_first_checkpoint) {
 TEST_F(service_test, shows_no_base_before_the_model_is_loaded) {
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_memory_base_bytes"));
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_memory_base_bytes 1004\n"));
 }
 
@@ -181,7 +181,7 @@ TEST_F(service_test, never_trims_for_idleness_where_it_may_be_idle_for_0_seconds
 
 TEST_F(service_test, holds_one_buffer_a_slot_before_the_first_request) {
     const auto running = start();
-    running->model_loaded(3, [] { return 150 * MiB; });
+    running->model_loaded(3, 0, [] { return 150 * MiB; });
     EXPECT_EQ(held_bytes(), 450 * MiB);
     EXPECT_FALSE(shows(*running, "llamapool_checkpoint_bytes"));
 }
@@ -189,7 +189,7 @@ TEST_F(service_test, holds_one_buffer_a_slot_before_the_first_request) {
 TEST_F(service_test, holds_no_more_before_the_first_request_than_its_budget_has_room_for) {
     settings_.state_budget_bytes = 350 * MiB;
     const auto running = start();
-    running->model_loaded(3, [] { return 150 * MiB; });
+    running->model_loaded(3, 0, [] { return 150 * MiB; });
     EXPECT_EQ(held_bytes(), 300 * MiB);
 }
 
@@ -197,7 +197,7 @@ TEST_F(service_test, does_not_measure_a_checkpoint_when_it_is_off) {
     settings_.pooled = false;
     const auto running = start();
     bool measured = false;
-    running->model_loaded(3, [&] { return static_cast<std::size_t>(measured = true); });
+    running->model_loaded(3, 0, [&] { return static_cast<std::size_t>(measured = true); });
     EXPECT_FALSE(measured);
     state_buffer::use_plain_allocation(false);
 }
@@ -216,7 +216,7 @@ TEST_F(service_test, makes_another_buffer_ready_after_each_checkpoint) {
 TEST_F(service_test, makes_no_other_buffer_ready_while_those_it_has_are_enough) {
     settings_.pool_cap_bytes = 1000 * MiB;
     const auto running = start();
-    running->model_loaded(2, [] { return 64 * MiB; });
+    running->model_loaded(2, 0, [] { return 64 * MiB; });
     std::deque<state_buffer> slots(2);
     for (int round = 0; round < 3; ++round) {
         for (state_buffer & buffer : slots) {
@@ -231,7 +231,7 @@ TEST_F(service_test, makes_no_other_buffer_ready_while_those_it_has_are_enough) 
 TEST_F(service_test, makes_another_buffer_ready_once_it_has_saved_a_prompt) {
     settings_.pool_cap_bytes = 1000 * MiB;
     const auto running = start();
-    running->model_loaded(1, [] { return 64 * MiB; });
+    running->model_loaded(1, 0, [] { return 64 * MiB; });
     state_buffer saved(state_kind::prompt);
     running->allocate(
         allocation::cached_prompt, 64 * MiB, 0, [&] { saved.resize(64 * MiB); }, [](evictable) { return false; });
@@ -287,14 +287,14 @@ TEST_F(service_test, takes_its_budget_from_limit_base_and_headroom_once_the_mode
     tree_.file("cg/memory.stat", "anon " + std::to_string(1000 * MiB) + "\nfile 0\n");
     const auto running = start();
     EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes " + std::to_string(2840 * MiB) + "\n"));
 }
 
 TEST_F(service_test, takes_the_limits_file_for_a_ceiling_only) {
     tree_.file("limits.json", R"({"generation": 1, "stateBudgetBytes": 1000})");
     const auto running = start();
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     EXPECT_TRUE(shows(*running, "llamapool_state_budget_bytes 1000\n"));
     tree_.file("limits.json", R"({"generation": 2, "stateBudgetBytes": 999999999999})");
     running->refresh();
@@ -312,7 +312,7 @@ TEST_F(service_test, takes_the_environments_ceiling_where_there_is_no_limit) {
 TEST_F(service_test, has_no_budget_where_no_limit_exists_and_none_is_set) {
     tree_.file("cg/memory.max", "max\n");
     const auto running = start();
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     EXPECT_FALSE(shows(*running, "llamapool_state_budget_bytes"));
 }
 
@@ -325,7 +325,7 @@ TEST_F(service_test, bounds_the_pools_cap_by_the_budget) {
 
 TEST_F(service_test, keeps_one_buffer_a_slot_once_it_has_seen_a_checkpoint) {
     const auto running = start();
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     state_buffer buffer;
     make_checkpoint(*running, buffer, 150 * MiB);
     running->refresh();
@@ -344,7 +344,7 @@ TEST_F(service_test, skips_and_counts_a_checkpoint_over_the_budget) {
 
 TEST_F(service_test, takes_memory_that_grew_outside_the_budget_from_the_next_checkpoint) {
     const auto running = start();
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     tree_.file("cg/memory.stat", "anon " + std::to_string(3800 * MiB) + "\nfile 0\n");
     state_buffer buffer;
     EXPECT_FALSE(make_checkpoint(*running, buffer, 150 * MiB));
@@ -361,7 +361,7 @@ TEST_F(service_test, skips_and_counts_a_prompt_over_the_budget) {
 TEST_F(service_test, keeps_its_accounting_in_the_termination_log) {
     settings_.termination_log = tree_.root() / "termination-log";
     const auto running = start();
-    running->model_loaded(4, no_checkpoints);
+    running->model_loaded(4, 0, no_checkpoints);
     state_buffer buffer;
     std::string during;
     running->allocate(
@@ -424,7 +424,7 @@ TEST_F(start_service_test, lets_a_router_run_when_it_is_off) {
 }
 
 TEST_F(start_service_test, ignores_calls_while_no_service_runs) {
-    model_loaded(1, [] { return std::size_t{0}; });
+    model_loaded(1, 0, [] { return std::size_t{0}; });
     first_token(1, 2, 3);
     idle_for(1);
     model_unloaded();

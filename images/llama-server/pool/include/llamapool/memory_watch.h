@@ -38,8 +38,10 @@ class memory_watch {
     // Figures of the last sample; reads nothing and waits for no file.
     memory_figures last() const;
 
-    // Base is taken from the samples after true and before false.
-    void set_model_loaded(bool loaded);
+    // Base is taken from the samples between the two calls. It is never less than that of the first of them and
+    // `untouched_bytes`, memory that is allocated and will become resident later.
+    void set_model_loaded(std::uint64_t untouched_bytes);
+    void set_model_unloaded();
 
   private:
     cgroup group_;
@@ -50,6 +52,8 @@ class memory_watch {
 
     mutable std::mutex mutex_;  // of what follows, never held across a read
     bool model_loaded_ = false;
+    std::optional<std::uint64_t> untouched_bytes_;  // until the first sample with the model
+    std::uint64_t least_base_bytes_ = 0;
     memory_figures last_;
 };
 
