@@ -28,8 +28,8 @@ using service_handle = std::shared_ptr<service>;
 // (its children would inherit the environment, and each take the whole pod for its own).
 service_handle start_service(server_role role);
 
-// After the model and its contexts are in memory, and when they are dropped for sleep. `untouched_bytes` are allocated and
-// will become resident with the first requests: they count as base from the beginning. `measure` gives the bytes of one
+// After the model and its contexts are in memory, and when they are dropped for sleep. `untouched_bytes` are allocated
+// and become resident with the first requests: they count as base from the beginning. `measure` gives the bytes of one
 // checkpoint, 0 where none will be made; it is asked only if there is a pool, which then holds one buffer a slot before
 // the first request comes, as far as cap and budget allow.
 void model_loaded(std::size_t slots, std::size_t untouched_bytes,
