@@ -86,7 +86,7 @@ TEST_F(admission_test, counts_whole_mapped_buffers) {
 
 TEST_F(admission_test, gives_up_in_the_order_that_later_requests_miss_the_least) {
     const std::vector<evictable> order{evictable::cached_older_checkpoint, evictable::idle_older_checkpoint,
-                                       evictable::own_older_checkpoint,    evictable::cached_prompt,
+                                       evictable::own_older_checkpoint, evictable::cached_prompt,
                                        evictable::idle_newest_checkpoint};
     std::for_each(order.rbegin(), order.rend(), [this](evictable rank) { hold(rank); });
     admission_.set_budget(mapping::total_bytes());
