@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _RECORD = Path("build") / "bench" / "operator.json"
-_USER = f"system:serviceaccount:{chart.NAMESPACE}:llamapool"
 _FILE, _SHAPE = "small.gguf", HybridShape(layers=16)
 # A share of 12.5 % is three buffers of 38 MiB at the first limit, five at the second.
 _POOL = {"mode": "Auto", "limitPercent": 12.5}
@@ -123,7 +122,9 @@ def _at_rest(models: int, seconds: int) -> dict[str, Any]:
     log, before, started = AuditLog(), _usage(), time.monotonic()
     time.sleep(seconds)
     after, took = _usage(), time.monotonic() - started
-    verbs = Counter(event["verb"] for event in log.events() if event["user"]["username"] == _USER)
+    verbs = Counter(
+        event["verb"] for event in log.events() if event["user"]["username"] == chart.OPERATOR_USER
+    )
     return {
         "models": models,
         "seconds": took,
@@ -131,7 +132,7 @@ def _at_rest(models: int, seconds: int) -> dict[str, Any]:
         "working_set_bytes": after["working_set_bytes"],
         "requests_per_second": verbs.total() / took,
         "requests_by_verb": dict(verbs),
-        "writes": len(log.writes(_USER)),
+        "writes": len(log.writes(chart.OPERATOR_USER)),
     }
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tests.support.models import Model
 
-OPERATOR = f"system:serviceaccount:{chart.NAMESPACE}:llamapool"
 LOOKS_OF_AN_HOUR = 720
 """One look every five seconds."""
 
@@ -61,7 +60,7 @@ def test_an_hour_s_worth_of_looks_writes_nothing_but_a_status_figure_a_minute(
             time.sleep(0.2)
     minutes = (time.monotonic() - started) / 60
     done = looks(operator) - began
-    writes = log.writes(OPERATOR)
+    writes = log.writes(chart.OPERATOR_USER)
     print(f"{done:.0f} looks, {touched} events, {minutes:.1f} min, writes: {[w.resource for w in writes]}")  # noqa: T201
 
     assert {write.resource for write in writes} <= {"hybridmodels/status"}
@@ -74,7 +73,7 @@ def test_the_audit_log_sees_what_the_operator_writes(create: Callable[..., Model
     create().until_condition("Ready")
 
     def seen() -> bool:
-        written = {write.resource for write in log.writes(OPERATOR)}
+        written = {write.resource for write in log.writes(chart.OPERATOR_USER)}
         return written >= {
             "configmaps", "deployments", "services", "poddisruptionbudgets", "hybridmodels/status", "pods",
         }  # fmt: skip

@@ -9,6 +9,7 @@ from tests.support.kubectl import run
 
 ROOT = Path(__file__).parents[2]
 RELEASE, NAMESPACE = "llamapool", "llamapool-system"
+OPERATOR_USER = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
 
 
 def image(name: str) -> str:

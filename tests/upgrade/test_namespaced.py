@@ -8,8 +8,6 @@ from tests.support import chart
 from tests.support.kubectl import CommandError, Kubectl, until
 from tests.upgrade.conftest import namespace, serve
 
-USER = f"system:serviceaccount:{chart.NAMESPACE}:llamapool"
-
 
 def made_by_the_operator(kubectl: Kubectl) -> list[str]:
     return [
@@ -29,7 +27,7 @@ def test_a_namespaced_operator_serves_its_namespace_and_touches_nothing_outside(
         assert made_by_the_operator(outside) == []
         for verb, kind in (("list", "hybridmodels"), ("get", "pods"), ("create", "deployments")):
             with pytest.raises(CommandError, match=r"exit 1\nno"):
-                outside("auth", "can-i", verb, kind, "--as", USER)
+                outside("auth", "can-i", verb, kind, "--as", chart.OPERATOR_USER)
         roles = outside.list("clusterroles", "app.kubernetes.io/name=llamapool")
         assert [role["metadata"]["name"] for role in roles] == []
 
