@@ -123,12 +123,15 @@ def _volume(model: Model) -> Path:
     """The volume as the kubelet, in the lab's mount namespace, sees it."""
     uid = model.pod()["metadata"]["uid"]
     volume = f"var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/burst"
-    state = os.environ["LLAMAPOOL_LAB_STATE"]
+    state = f"{os.environ['LLAMAPOOL_LAB_STATE']}/"  # another lab's may begin with the same letters
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:  # it ended meanwhile
             continue
         if Path(command[0]).name == "kubelet" and any(state in word for word in command[1:]):
-            return process / "root" / volume
+            folder = process / "root" / volume
+            if not folder.is_dir():
+                raise AssertionError(f"{folder} is not there: what was written is not removed")
+            return folder
     raise AssertionError("no kubelet of this lab runs")
