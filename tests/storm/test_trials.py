@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,7 @@ def tried(model: Model) -> dict[str, Any]:
         model.kubectl("annotate", "hybridmodel", model.name, f"llamapool.dev/trial={request}", "--overwrite")
         until("a trial", lambda: trial_of(model).get("result") == "Running", timeout_seconds=30)
         trial = until("the trial's end", lambda: finished(model), timeout_seconds=TRIAL_SECONDS)
-        if not trial["message"].startswith("time to first token p90 went from"):
+        if not re.match(r"time to first token p90 went from|\d+ requests in leg", trial["message"]):
             break
         until("the pool on", lambda: capped(model, off=False), timeout_seconds=15)
     return trial
