@@ -52,6 +52,7 @@ def health_port(proxy: Proxy, kubectl: Kubectl, tmp_path: Path) -> Iterator[int]
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
         "LLAMAPOOL_SERVER_IMAGE": "none:1",
+        "LLAMAPOOL_OPERATOR_IMAGE": "none:1",
         "LLAMAPOOL_HEALTH_PORT": str(port),
         "LLAMAPOOL_METRICS_PORT": str(metrics_port),
     }
