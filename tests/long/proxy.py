@@ -18,6 +18,7 @@ class Proxy:
         self._target = (host, port)
         self._frozen_before = 0
         self._connections = 0
+        self._writers: list[asyncio.StreamWriter] = []
         self._loop = asyncio.new_event_loop()
         self.port = 0
         self._ready = threading.Event()
@@ -31,23 +32,31 @@ class Proxy:
 
     def close(self) -> None:
         """Stop, and drop every connection."""
+        self._loop.call_soon_threadsafe(self._server.close)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
+        self._server = self._loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
+        self.port = self._server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _end(self) -> None:
+        # Who reads from a connection that is gone ends by itself; a cancelled task would complain.
+        for writer in self._writers:
+            writer.transport.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1
         number = self._connections
         upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
+        self._writers += [writer, upstream_writer]
         await asyncio.gather(
             self._forward(reader, upstream_writer, number), self._forward(upstream_reader, writer, number)
         )
