@@ -37,6 +37,12 @@ _FLAGS = (
         if os.uname().machine == "x86_64"
     ),
 )
+_SANITIZED_FLAGS = (
+    "-DLLAMA_SANITIZE_ADDRESS=ON",
+    # Assertions stay in, and compiling takes half as long.
+    "-DCMAKE_C_FLAGS_RELEASE=-O1",
+    "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
+)
 SERVER = "llama-server"
 STATE_TESTS = ("test-recurrent-state-rollback", "test-save-load-state", "test-state-restore-fragmented")
 
@@ -64,7 +70,7 @@ class Build(StrEnum):
     def flags(self) -> tuple[str, ...]:
         """Of CMake."""
         tests = "ON" if len(self.programs) > 1 else "OFF"
-        own = ("-DLLAMA_SANITIZE_ADDRESS=ON",) if self is Build.SANITIZED else ()
+        own = _SANITIZED_FLAGS if self is Build.SANITIZED else ()
         return (*_FLAGS, f"-DLLAMA_BUILD_TESTS={tests}", *own)
 
 
