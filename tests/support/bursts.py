@@ -91,13 +91,18 @@ def provoke_kill(model: Model, mebibytes: int) -> dict[str, Any]:
         ).get("terminated")
         return last if last and (status["restartCount"] > before or "terminated" in status["state"]) else None
 
+    def gone() -> bool:
+        return not any(Path(f"/proc/{process}").exists() for process in stopped)
+
     try:
-        return until("the server killed", ended, timeout_seconds=30, every_seconds=0.1)
+        # Seen by the process, not by the API: the next server must not find the volume full.
+        until("the server killed", gone, timeout_seconds=30, every_seconds=0.02)
     finally:
         for process in stopped:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
         drain(model)
+    return until("the kubelet's account", ended, timeout_seconds=30, every_seconds=0.1)
 
 
 def hold_state(model: Model, topic: str, *, turns: int) -> None:
