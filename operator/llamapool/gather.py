@@ -96,7 +96,6 @@ def gather(
             record=record,
             workload=None if deployment is None else read_workload(deployment),
             ends=tuple(end for pod in pods for end in ends_of(pod)),
-            pod_uids=frozenset(pod["metadata"]["uid"] for pod in pods),
             tuning=model.tuning,
             trial_request=model.trial_request,
             pods=seen,

@@ -116,7 +116,6 @@ class Simulation:
             workload=Workload(wanted_replicas=1, replicas=1, failure=None),
             pods=(pod,),
             ends=tuple(server.ended[-1:]),  # a pod's status tells of the last end only
-            pod_uids=frozenset({server.uid}),
             tuning=self.tuning,
         )
         return self._observation.take(facts, now=self.now)

@@ -78,8 +78,7 @@ class Course:
             handled = HandledKill(key=kill.key, decision=decided, at=self.seconds, label=kill.label)
             self.record = replace(self.record, handled=(*self.record.handled, handled))
         if kills:
-            handled_now = still_needed(self.record.handled, self.facts.pod_uids, now=self.seconds)
-            self.record = replace(self.record, handled=handled_now)
+            self._forget_kills()
         return bool(kills)
 
     def look_ahead(self) -> None:
@@ -95,6 +94,13 @@ class Course:
         answer = answer_quiet(self.facts.calm, self.situation())
         if answer is not None:
             self._take(answer, {}, TuningMode.AUTO)
+
+    def _forget_kills(self) -> None:
+        """Drop from the record what can not be seen again."""
+        seen = {kill.key for kill in map(kill_of, self.facts.ends) if kill is not None}
+        running = {f"{pod.uid}/{pod.container_id}" for pod in self.facts.pods if pod.container_id}
+        handled = still_needed(self.record.handled, seen=seen, running=running, now=self.seconds)
+        self.record = replace(self.record, handled=handled)
 
     def _new_kills(self) -> Iterator[Kill]:
         """Yield kills in the order of their time; one that several containers of a pod tell of only once."""

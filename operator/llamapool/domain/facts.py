@@ -199,7 +199,6 @@ class Facts:
         workload: the Deployment; None: not made yet.
         pods: in the order of their names.
         ends: containers that ended, of all pods, those that are being deleted included.
-        pod_uids: of all these pods.
         tuning: what may be changed.
         rises: how the memory of pods moves, where enough was seen of it.
         calm: how much memory is to spare; None: not known of every ready pod.
@@ -224,7 +223,6 @@ class Facts:
     workload: Workload | None
     pods: tuple[Pod, ...]
     ends: tuple[Termination, ...] = ()
-    pod_uids: frozenset[str] = frozenset()
     tuning: Tuning = field(default_factory=Tuning)
     rises: tuple[Rise, ...] = ()
     calm: Calm | None = None

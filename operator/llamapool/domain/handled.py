@@ -1,14 +1,12 @@
 """Which kills were decided, so that each is decided once: kept in record.json."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from llamapool.domain import values as read
 from llamapool.domain.oom import Kill
 
-_KEPT_PER_CONTAINER = 4
-"""Pod status tells of a container's present and last end only; earlier ones never come back."""
 _KEPT_SECONDS = 3600
 _LOOPING_KILLS = 3
 _LOOPING_SECONDS = 600
@@ -29,11 +27,6 @@ class HandledKill:
     decision: str
     at: float
     label: str
-
-    @property
-    def pod_uid(self) -> str:
-        """UID of its pod."""
-        return self.key.split("/", 1)[0]
 
     @property
     def container(self) -> str:
@@ -65,18 +58,26 @@ class HandledKill:
 
 
 def still_needed(
-    handled: Iterable[HandledKill], pod_uids: Iterable[str], *, now: float
+    handled: Iterable[HandledKill], *, seen: Container[str], running: Container[str], now: float
 ) -> tuple[HandledKill, ...]:
-    """Return the kills that can still be seen, the newest last: of living pods, or of the last hour."""
-    alive = set(pod_uids)
+    """Return the kills that can still be seen, in their order.
+
+    Pod status tells of a container's present and last end only, and a counter of a running container's
+    kills; what came before never comes back. A pod that is killed for weeks must not fill the record.
+
+    Args:
+        handled: every kill in the record.
+        seen: keys of the kills that this look has seen.
+        running: pods' UIDs and the ids of their running containers, with a slash between.
+        now: Unix seconds; kills of the last hour are kept, too.
+    """
     kept: list[HandledKill] = []
-    of_container: dict[str, int] = {}
+    counted_of: set[str] = set()
     for one in reversed(tuple(handled)):
-        seen = of_container.get(one.container, 0)
-        recent = now - one.at < _KEPT_SECONDS
-        if seen < _KEPT_PER_CONTAINER and (one.pod_uid in alive or recent):
+        latest = one.container in running and one.container not in counted_of
+        if latest or one.key in seen or now - one.at < _KEPT_SECONDS:
             kept.append(one)
-            of_container[one.container] = seen + 1
+            counted_of.add(one.container)
     return tuple(reversed(kept))
 
 

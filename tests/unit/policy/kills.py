@@ -62,7 +62,6 @@ class Model:
         self.facts = replace(
             facts(self.pod(), asked=policy(mode, cap=cap, slots=slots)),
             tuning=tuning or Tuning(),
-            pod_uids=frozenset({"uid-of-model-1"}),
         )
         self.look()
 

@@ -196,14 +196,48 @@ def test_a_crash_over_and_over_is_one_entry_that_counts() -> None:
     assert model.decisions[0].count == 40
 
 
-def test_the_keys_of_kills_go_with_their_pod_and_not_before() -> None:
-    model = Model(QUICK)
-    model.look(end(1, exit_code=139, reason="Error", box=box()))
-    gone = frozenset({"uid-of-another"})
-    model.facts = replace(model.facts, pod_uids=gone)
-    model.look(end(9, pod_uid="uid-of-another", exit_code=139, reason="Error"), after=7200)
+def handled(model: Model) -> list[str]:
     assert model.facts.record is not None
-    assert [one.pod_uid for one in model.facts.record.handled] == ["uid-of-another"]
+    return [one.key for one in model.facts.record.handled]
+
+
+def test_a_kill_that_can_not_be_seen_any_more_is_forgotten_and_not_before() -> None:
+    model = Model(QUICK)
+    first = end(1, pod_uid="uid-of-another", exit_code=139, reason="Error", box=box())
+    model.look(first)
+    model.look(first, end(2, exit_code=139, reason="Error"), after=7200)
+    assert handled(model) == ["uid-of-another/c1/end", "uid-of-model-1/c2/end"]
+    model.look(end(3, exit_code=139, reason="Error"), after=7200)
+    assert handled(model) == ["uid-of-model-1/c3/end"]
+
+
+def test_a_pod_that_is_killed_over_and_over_does_not_fill_the_record() -> None:
+    model = Model()
+    for number in range(200):
+        model.look(end(number, exit_code=139, reason="Error", box=box()), after=300)
+    assert len(handled(model)) <= 13
+    assert model.facts.record is not None
+    assert model.facts.record.kills == {"Crash/steady": 200}
+
+
+def test_an_old_end_that_status_still_tells_of_is_not_decided_again() -> None:
+    model = Model()
+    init = end(0, init=True, container="fetch", container_id="i", exit_code=1, reason="Error")
+    for number in range(1, 100):
+        model.look(init, end(number, exit_code=139, reason="Error", box=box()), after=300)
+    assert model.facts.record is not None
+    assert model.facts.record.kills == {"Crash/init": 1, "Crash/steady": 99}
+
+
+def test_a_child_that_was_killed_long_ago_is_not_decided_again_while_its_server_lives() -> None:
+    model = Model()
+    living = model.pod(cgroup_oom_kills=1)
+    model.look(pods=(living,))
+    model.look(pods=(living,), after=7200)
+    model.look(end(1, pod_uid="uid-of-another", exit_code=139, reason="Error"), pods=(living,), after=7200)
+    model.look(pods=(living,))
+    assert model.facts.record is not None
+    assert model.facts.record.kills == {"ChildOOM/steady": 1, "Crash/unknown": 1}
 
 
 def test_a_record_that_was_lost_does_not_make_old_kills_new() -> None:
