@@ -62,8 +62,8 @@ def traffic(model: Model, *, length: Callable[[], int] = lambda: 2) -> Iterator[
             client.join()
 
 
-def served(create: Callable[..., Model], *, ttft: str, **server: Any) -> Model:
-    model = create(server={**SERVER, **server}, tuning={"ttft": ttft, "trial": TRIAL}, **SPEC)
+def served(create: Callable[..., Model], *, ttft: str, trial: dict[str, int] = TRIAL, **server: Any) -> Model:
+    model = create(server={**SERVER, **server}, tuning={"ttft": ttft, "trial": trial}, **SPEC)
     model.until_condition("Ready")
     model.chat("hello")
     until("a cap of some buffers", lambda: (model.status().get("pool", {}).get("capBytes") or 0) > 0)
@@ -130,7 +130,8 @@ def test_the_pool_as_it_ships_stays_on(create: Callable[..., Model]) -> None:
 
 
 def test_a_mix_that_changes_in_mid_trial_is_inconclusive(create: Callable[..., Model]) -> None:
-    model = served(create, ttft="Auto")
+    # So many requests that half a leg of them tells a change of the mix from chance.
+    model = served(create, ttft="Auto", trial={"legs": 7, "legSeconds": 45, "minRequests": 16})
 
     def length() -> int:
         return 2 if trial_of(model).get("legsDone", 0) < 2 else 20
