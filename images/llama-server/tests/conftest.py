@@ -6,7 +6,7 @@ import hashlib
 import json
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 class Server(LlamaServer):
     """One that conversations are held with."""
 
-    def conversations(self, names: tuple[str, ...] = ("hello", "zebra"), turns: int = 4) -> str:
+    def conversations(self, names: tuple[str, ...] = ("hello", "zebra"), turns: int = 4, **more: Any) -> str:
         """Conversations that grow in alternation; the digest of all tokens of all answers."""
         digest = hashlib.sha256()
         texts = dict.fromkeys(names, "")
         for turn in range(turns):
             for name in names:
                 prompt = f"{texts[name]}{name} says in turn {turn}: tell me more of it."
-                answer = self.complete(prompt)
+                answer = self.complete(prompt, **more)
                 digest.update(json.dumps(answer["tokens"]).encode())
                 texts[name] = prompt + answer["content"]
         return digest.hexdigest()
