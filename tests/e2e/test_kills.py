@@ -100,7 +100,7 @@ def test_a_server_that_is_stopped_from_outside_changes_no_limit(create: Callable
     until("a restart", lambda: model.restarts() > 0, timeout_seconds=60)
     bursts.until_running(model)
     model.kubectl("delete", "pod", pod, "--wait")
-    until("a new pod", lambda: model.pod()["metadata"]["name"] != pod)
+    model.another_pod(pod)
     bursts.until_running(model)
     time.sleep(2)
     assert decisions(model) == [] or {entry["reason"] for entry in decisions(model)} <= {"Killed"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,7 @@ def cache(kubectl: Kubectl) -> Iterator[dict[str, Any]]:
     """spec.model.cache, with a volume that the claim of the model named chat is bound to."""
     name = f"{kubectl.namespace}-cache"
     folder = volume_folder() / name
+    shutil.rmtree(folder, ignore_errors=True)  # volumes outlive the node: what an earlier run downloaded
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
     kubectl.apply(
@@ -155,7 +157,7 @@ def test_a_model_behind_an_address_is_served_and_not_downloaded_again_by_its_nex
 
     before = model.pod()["metadata"]["name"]
     model.kubectl("delete", "pod", before, "--wait")
-    until("another pod", lambda: model.pod()["metadata"]["name"] != before)
+    model.another_pod(before)
     model.until_condition("Ready")
     assert files.downloads() == 1
     assert init_status(model)["state"]["terminated"]["exitCode"] == 0

@@ -112,6 +112,16 @@ class Model:
         (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         return pod
 
+    def another_pod(self, than: str, *, timeout_seconds: float = 120) -> dict[str, Any]:
+        """Wait until one pod is left, and it is another than that of this name; that pod."""
+
+        def replaced() -> dict[str, Any] | None:
+            pods = self.kubectl.list("pods", f"llamapool.dev/model={self.name}")
+            pod = next(iter(pods)) if len(pods) == 1 else None
+            return pod if pod and pod["metadata"]["name"] != than else None
+
+        return until(f"{self.name}: another pod than {than}", replaced, timeout_seconds=timeout_seconds)
+
     def restarts(self) -> int:
         """How often the server's container was restarted."""
         return sum(status["restartCount"] for status in self.pod()["status"]["containerStatuses"])
