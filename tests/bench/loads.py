@@ -36,6 +36,7 @@ class Load:
         conversations: in a batch; a short prompt is one of a single turn.
         turns: messages in each.
         message_bytes: length of each message.
+        slices: that a batch is put in, the arms taking turns.
         warm_up: prompts sent before each batch, not measured, so that every arm begins as it goes on.
         cold: servers are started one by one, each right before its batch, the first that it sees.
         neutral: nothing is to be gained: the interval must lie inside ±5 %.
@@ -55,6 +56,7 @@ class Load:
     message_bytes: int = PROMPT_BYTES
     shape: HybridShape = field(default_factory=HybridShape)
     flags: tuple[str, ...] = _NO_PROMPT_CACHE
+    slices: int = 1
     warm_up: int = 0
     cold: bool = False
     neutral: bool = False
@@ -71,11 +73,12 @@ class Load:
         tokens = self.slots * max(256, 2 * self.turns * self.message_bytes)
         return ["--parallel", str(self.slots), "--ctx-size", str(tokens), *self.flags]
 
-    def prompts(self, random: random.Random) -> Conversations:
+    def slices_of_prompts(self, random: random.Random) -> list[Conversations]:
         """The prompts of one batch, none like another from its first bytes on."""
-        return [
+        conversations = [
             [_text(random, self.message_bytes) for _ in range(self.turns)] for _ in range(self.conversations)
         ]
+        return [conversations[index :: self.slices] for index in range(self.slices)]
 
     def warm_up_prompts(self, random: random.Random) -> list[str]:
         """What is sent before the batch."""
@@ -95,7 +98,8 @@ LOADS = {
             what=f"{_STEADY}, 8 slots, 8 clients",
             slots=8,
             warm_up=8,
-            conversations=16,
+            conversations=32,
+            slices=2,
             live_checkpoints=8,
             weight=9,
         ),
@@ -104,7 +108,8 @@ LOADS = {
             what=f"{_STEADY}, 1 slot, 1 client",
             slots=1,
             warm_up=2,
-            conversations=12,
+            conversations=24,
+            slices=6,
             live_checkpoints=1,
             weight=3,
         ),
@@ -146,7 +151,8 @@ LOADS = {
             what="control: --ctx-checkpoints 0, 8 slots, 8 clients",
             slots=8,
             warm_up=8,
-            conversations=24,
+            conversations=64,
+            slices=4,
             flags=("--ctx-checkpoints", "0", *_NO_PROMPT_CACHE),
             live_checkpoints=0,
             neutral=True,
@@ -158,7 +164,8 @@ LOADS = {
             what="control: a model without recurrent layers, prompt cache on, 8 slots, 8 clients",
             slots=8,
             warm_up=32,
-            conversations=160,
+            conversations=240,
+            slices=6,
             shape=HybridShape(full_attention_interval=1),
             flags=(),
             live_checkpoints=0,

@@ -6,7 +6,7 @@ import os
 import random
 import time
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tests.bench.arms import ARMS, OURS, UPSTREAM
 from tests.bench.client import Client, session
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from llamapool.domain.histogram import Histogram
     from tests.bench.loads import Conversations, Load
     from tests.bench.paired import Plan
 
@@ -98,46 +99,80 @@ class _Bench:
 
         Where a process finds its memory moves its times by more than what is to be measured. Were the servers
         kept, the rounds would agree with each other on a difference that belongs to these processes alone.
+        And what the host's other guests do moves them within seconds: so the batch is put in slices, the arms
+        taking turns.
         """
-        warm_up, prompts = self._load.warm_up_prompts(self._random), self._load.prompts(self._random)
+        warm_up, slices = self._load.warm_up_prompts(self._random), self._load.slices_of_prompts(self._random)
         batches: dict[str, Batch] = {}
         async with AsyncExitStack() as stack:
-            servers: dict[str, Server] = {}
-            if not self._load.cold:
+            if self._load.cold:
                 for arm in self._in_random_order():
-                    servers[arm] = await stack.enter_async_context(self.server(arm))
-            for arm in self._in_random_order():
-                if self._load.cold:
-                    async with self.server(arm) as server:
-                        batches[arm] = await self._batch(server, warm_up, prompts)
-                else:
-                    batches[arm] = await self._batch(servers[arm], warm_up, prompts)
+                    async with self.server(arm) as server, _Turns(server, self._load) as turns:
+                        await turns.begin(warm_up)
+                        for prompts in slices:
+                            await turns.take(prompts)
+                        batches[arm] = turns.batch()
+            else:
+                turns_of: dict[str, _Turns] = {}
+                for arm in self._in_random_order():
+                    server = await stack.enter_async_context(self.server(arm))
+                    turns_of[arm] = await stack.enter_async_context(_Turns(server, self._load))
+                for arm in self._in_random_order():
+                    await turns_of[arm].begin(warm_up)
+                for prompts in slices:
+                    for arm in self._in_random_order():
+                        await turns_of[arm].take(prompts)
+                batches = {arm: turns.batch() for arm, turns in turns_of.items()}
         return Round(batches=batches, memcpy_bytes_per_second=self._memcpy.bytes_per_second())
 
     def _in_random_order(self) -> list[str]:
         return self._random.sample(self._arms, len(self._arms))
 
-    async def _batch(self, server: Server, warm_up: list[str], prompts: Conversations) -> Batch:
-        clients = self._load.clients or self._load.slots
-        async with session() as opened:
-            client = Client(opened, server.port)
-            await client.converse([[prompt] for prompt in warm_up], clients=clients)
-            server.new_times()  # of the warm-up: not counted
-            histogram, faults = server.histogram(), server.page_faults()
-            started = time.perf_counter()
-            ttft_seconds = await client.converse(prompts, clients=clients)
-            wall_seconds = time.perf_counter() - started
-        checkpoints, saves = server.new_times()
-        page_faults, observed = server.page_faults() - faults, server.histogram()
+
+class _Turns:
+    """The turns of one server in a round: a slice of the batch each."""
+
+    def __init__(self, server: Server, load: Load) -> None:
+        self._server, self._load = server, load
+        self._clients = load.clients or load.slots
+        self._ttft_seconds: list[float] = []
+        self._wall_seconds = 0.0
+        self._page_faults = 0
+        self._histogram: Histogram | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = session()
+        self._client = Client(self._session, self._server.port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def begin(self, warm_up: list[str]) -> None:
+        """Warm it up, and count from here on."""
+        await self._client.converse([[prompt] for prompt in warm_up], clients=self._clients)
+        self._server.new_times()  # of the warm-up: not counted
+        self._page_faults, self._histogram = self._server.page_faults(), self._server.histogram()
+
+    async def take(self, prompts: Conversations) -> None:
+        """One turn."""
+        started = time.perf_counter()
+        self._ttft_seconds += await self._client.converse(prompts, clients=self._clients)
+        self._wall_seconds += time.perf_counter() - started
+
+    def batch(self) -> Batch:
+        """What all turns showed."""
+        checkpoints, saves = self._server.new_times()
+        observed = self._server.histogram()
         return Batch(
-            ttft_seconds=tuple(ttft_seconds),
+            ttft_seconds=tuple(self._ttft_seconds),
             turns=self._load.turns,
-            wall_seconds=wall_seconds,
+            wall_seconds=self._wall_seconds,
             checkpoints=checkpoints,
             saves=saves,
-            page_faults=page_faults,
-            peak_rss_bytes=server.peak_rss_bytes(),
-            histogram=observed.since(histogram) if observed and histogram else None,
+            page_faults=self._server.page_faults() - self._page_faults,
+            peak_rss_bytes=self._server.peak_rss_bytes(),
+            histogram=observed.since(self._histogram) if observed and self._histogram else None,
         )
 
 

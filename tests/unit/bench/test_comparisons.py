@@ -5,7 +5,8 @@ import random
 import pytest
 
 from tests.bench import comparisons, record
-from tests.bench.loads import LOADS
+from tests.bench.client import tokens_out
+from tests.bench.loads import LOADS, Load
 from tests.bench.measurements import TTFT_P50
 from tests.bench.paired import Plan
 from tests.bench.rounds import groups
@@ -106,6 +107,19 @@ def test_turns_are_told_apart_across_conversations() -> None:
 
 def test_prompts_of_a_batch_have_the_shape_of_their_load() -> None:
     load = LOADS["conversations-2"]
-    prompts = load.prompts(random.Random(1))  # noqa: S311 - no secrets
+    (prompts,) = load.slices_of_prompts(random.Random(1))  # noqa: S311 - no secrets
     assert [len(each) for each in prompts] == [load.turns] * load.conversations
     assert {len(message) for each in prompts for message in each} == {load.message_bytes}
+
+
+@pytest.mark.parametrize("load", LOADS.values(), ids=lambda load: load.name)
+def test_slices_have_all_prompts_of_a_batch_in_equal_parts(load: Load) -> None:
+    slices = load.slices_of_prompts(random.Random(1))  # noqa: S311 - no secrets
+    assert [len(each) for each in slices] == [load.conversations // load.slices] * load.slices
+
+
+def test_prompts_ask_for_different_numbers_of_tokens_the_same_of_every_server() -> None:
+    (prompts,) = LOADS["cold-8"].slices_of_prompts(random.Random(1))  # noqa: S311 - no secrets
+    asked = [tokens_out(prompt) for (prompt,) in prompts]
+    assert asked == [tokens_out(prompt) for (prompt,) in prompts]
+    assert len(set(asked)) > 1
