@@ -140,7 +140,7 @@ lab-shell: setup ## A shell with kubectl and helm pointed at the test node
 lab-exec: setup ## One command there: make lab-exec CMD='kubectl get pods -A'
 	@$(lab) exec --command "$${CMD:?say what to run: make lab-exec CMD='kubectl get pods -A'}"
 
-bench-pool: setup ## Measure the pool against upstream, preloaded allocators and the published design (35 min)
+bench-pool: setup ## Measure the pool against upstream, preloaded allocators and the published design (75 min)
 	@$(python) -m tests.bench.pool
 	$(python) -m tests.bench.picture
 	echo "bench-pool: build/bench/pool.json and docs/bench-pool.svg are written"

@@ -157,7 +157,7 @@ LOADS = {
             live_checkpoints=0,
             neutral=True,
             arms=(UPSTREAM, OURS),
-            weight=3,
+            weight=5,
         ),
         Load(
             name="neutral-dense",
@@ -171,7 +171,7 @@ LOADS = {
             live_checkpoints=0,
             neutral=True,
             arms=(UPSTREAM, OURS),
-            weight=3,
+            weight=5,
         ),
     )
 }

@@ -35,7 +35,7 @@ _FOLDER = Path("build") / "bench"
 _FULL = Plan(least=8, step=4, most=24, seed=1)
 _QUICK = Plan(least=1, step=2, most=2, seed=1)
 _QUICK_ARMS = (UPSTREAM, PUBLISHED, OURS)
-_FULL_MINUTES, _QUICK_MINUTES = 35.0, 4.5
+_FULL_MINUTES, _QUICK_MINUTES = 75.0, 6.0
 _MEMORY_SHARE = 0.85
 _QUIET_SHARE = 0.05
 _LEAST_ARMS = 2
