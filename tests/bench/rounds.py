@@ -103,30 +103,24 @@ class _Bench:
         taking turns.
         """
         warm_up, slices = self._load.warm_up_prompts(self._random), self._load.slices_of_prompts(self._random)
+        arms = self._in_random_order(self._arms)
         batches: dict[str, Batch] = {}
-        async with AsyncExitStack() as stack:
-            if self._load.cold:
-                for arm in self._in_random_order():
-                    async with self.server(arm) as server, _Turns(server, self._load) as turns:
-                        await turns.begin(warm_up)
-                        for prompts in slices:
-                            await turns.take(prompts)
-                        batches[arm] = turns.batch()
-            else:
-                turns_of: dict[str, _Turns] = {}
-                for arm in self._in_random_order():
+        for together in [[arm] for arm in arms] if self._load.cold else [arms]:
+            async with AsyncExitStack() as stack:
+                turns: dict[str, _Turns] = {}
+                for arm in together:
                     server = await stack.enter_async_context(self.server(arm))
-                    turns_of[arm] = await stack.enter_async_context(_Turns(server, self._load))
-                for arm in self._in_random_order():
-                    await turns_of[arm].begin(warm_up)
+                    turns[arm] = await stack.enter_async_context(_Turns(server, self._load))
+                for arm in self._in_random_order(together):
+                    await turns[arm].begin(warm_up)
                 for prompts in slices:
-                    for arm in self._in_random_order():
-                        await turns_of[arm].take(prompts)
-                batches = {arm: turns.batch() for arm, turns in turns_of.items()}
+                    for arm in self._in_random_order(together):
+                        await turns[arm].take(prompts)
+                batches |= {arm: turns[arm].batch() for arm in together}
         return Round(batches=batches, memcpy_bytes_per_second=self._memcpy.bytes_per_second())
 
-    def _in_random_order(self) -> list[str]:
-        return self._random.sample(self._arms, len(self._arms))
+    def _in_random_order(self, arms: Sequence[str]) -> list[str]:
+        return self._random.sample(arms, len(arms))
 
 
 class _Turns:
