@@ -95,11 +95,12 @@ def test_a_kill_with_nothing_held_changes_no_limit_and_names_memory_outside(
 def test_a_server_that_is_stopped_from_outside_changes_no_limit(create: Callable[..., Model]) -> None:
     model = served(create)
     written = model.status()["limits"]["written"]
-    pod = model.pod()["metadata"]["name"]
-    model.kubectl("exec", pod, "-c", "server", "--", "sh", "-c", "kill -TERM 1")
+    pod = model.pod()
+    name = pod["metadata"]["name"]
+    model.kubectl("exec", name, "-c", "server", "--", "sh", "-c", "kill -TERM 1")
     until("a restart", lambda: model.restarts() > 0, timeout_seconds=60)
     bursts.until_running(model)
-    model.kubectl("delete", "pod", pod, "--wait")
+    model.kubectl("delete", "pod", name, "--wait")
     model.another_pod(pod)
     bursts.until_running(model)
     time.sleep(2)

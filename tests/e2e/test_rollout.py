@@ -98,11 +98,11 @@ def test_a_paused_model_is_left_as_it_is_until_it_is_no_longer_paused(create: Ca
     model.until_condition("Ready")
     model.kubectl("annotate", "hm", model.name, "llamapool.dev/paused=true")
     until("the status says so", lambda: model.status().get("paused"))
-    before = model.pod()["metadata"]["name"]
+    before = model.pod()
     change_context(model, 4096)
     observed = model.kubectl.get("hm", model.name)["metadata"]["generation"]
     until("the change was seen", lambda: model.status()["observedGeneration"] == observed)
-    assert model.pod()["metadata"]["name"] == before
+    assert model.pod()["metadata"]["uid"] == before["metadata"]["uid"]
     model.kubectl("annotate", "hm", model.name, "llamapool.dev/paused-")
-    model.another_pod(before)
+    model.another_pod(before, timeout_seconds=60)
     model.until_condition("Ready")

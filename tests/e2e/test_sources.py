@@ -155,8 +155,8 @@ def test_a_model_behind_an_address_is_served_and_not_downloaded_again_by_its_nex
     assert facts["state_bytes"] >= SMALL.state_bytes
     assert files.downloads() == 1
 
-    before = model.pod()["metadata"]["name"]
-    model.kubectl("delete", "pod", before, "--wait")
+    before = model.pod()
+    model.kubectl("delete", "pod", before["metadata"]["name"], "--wait")
     model.another_pod(before)
     model.until_condition("Ready")
     assert files.downloads() == 1

@@ -113,11 +113,11 @@ def test_a_drained_node_and_a_pod_deleted_without_grace_change_no_limit(
     selector = f"--pod-selector=llamapool.dev/model={model.name}"
     kubectl("drain", node, selector, "--delete-emptydir-data", "--timeout", "2m")
     kubectl("uncordon", node)
-    pod = model.another_pod(pod["metadata"]["name"])
+    pod = model.another_pod(pod)
     model.until_condition("Ready")
     bursts.until_running(model)
     kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
-    model.another_pod(pod["metadata"]["name"])
+    model.another_pod(pod)
     bursts.until_running(model)
     model.until_condition("LimitsApplied")
     assert decisions(model) == []

@@ -108,19 +108,25 @@ class Model:
 
     def pod(self) -> dict[str, Any]:
         """Its one pod that is not being deleted."""
-        pods = self.kubectl.list("pods", f"llamapool.dev/model={self.name}")
-        (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        (pod,) = self._living_pods()
         return pod
 
-    def another_pod(self, than: str, *, timeout_seconds: float = 120) -> dict[str, Any]:
-        """Wait until one pod is left, and it is another than that of this name; that pod."""
+    def another_pod(self, before: dict[str, Any], *, timeout_seconds: float = 120) -> dict[str, Any]:
+        """Wait until it has one pod, another than before; that pod. In between it may have none, or two."""
+        uid = before["metadata"]["uid"]
 
         def replaced() -> dict[str, Any] | None:
-            pods = self.kubectl.list("pods", f"llamapool.dev/model={self.name}")
-            pod = next(iter(pods)) if len(pods) == 1 else None
-            return pod if pod and pod["metadata"]["name"] != than else None
+            match self._living_pods():
+                case [pod] if pod["metadata"]["uid"] != uid:
+                    return pod
+                case _:
+                    return None
 
-        return until(f"{self.name}: another pod than {than}", replaced, timeout_seconds=timeout_seconds)
+        return until(f"{self.name}: another pod", replaced, timeout_seconds=timeout_seconds)
+
+    def _living_pods(self) -> list[dict[str, Any]]:
+        pods = self.kubectl.list("pods", f"llamapool.dev/model={self.name}")
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def restarts(self) -> int:
         """How often the server's container was restarted."""
