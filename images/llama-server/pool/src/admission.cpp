@@ -98,10 +98,9 @@ mapping admission::begin_preparation(std::size_t bytes) {
 
 // In parts: the kernel holds the process's memory map while it finds pages, and giving up should not wait for all.
 bool admission::make_resident(mapping & buffer) noexcept {
-    constexpr std::size_t part_bytes = std::size_t{8} << 20;
     try {
-        for (std::size_t offset = 0; offset < buffer.size() && !abandoned_; offset += part_bytes) {
-            buffer.make_resident(offset, part_bytes);
+        for (std::size_t offset = 0; offset < buffer.size() && !abandoned_; offset += mapping::part_bytes) {
+            buffer.make_resident(offset, mapping::part_bytes);
         }
     } catch (const std::bad_alloc &) {
         ++allocation_failures_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llamapool/mapping.h"
 
+#include "llamapool/page_kind.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -49,7 +52,6 @@ std::uint8_t * map_aligned(std::size_t size) {
 
 // Makes the pages of [data, data + size) resident. Throws std::bad_alloc when the kernel says there is no memory.
 void populate(std::uint8_t * data, std::size_t size) {
-    madvise(data, size, MADV_HUGEPAGE);  // only a wish: without huge pages the mapping still works
     if (madvise(data, size, MADV_POPULATE_WRITE) == 0) {
         return;
     }
@@ -85,9 +87,28 @@ mapping mapping::reserved(std::size_t bytes) {
 }
 
 void mapping::make_resident(std::size_t offset, std::size_t bytes) {
-    if (offset < size_) {
-        populate(data_ + offset, std::min(bytes, size_ - offset));
+    const std::size_t end = std::min(size_, offset + bytes);
+    while (offset < end) {
+        const std::size_t part = std::min(part_bytes, end - offset);
+        make_part_resident(offset, part);
+        offset += part;
     }
+}
+
+void mapping::make_part_resident(std::size_t offset, std::size_t bytes) {
+    static page_kind_choice choice;
+    if (bytes < huge_page_bytes) {
+        populate(data_ + offset, bytes);
+        return;
+    }
+    const page_kind kind = choice.next();
+    // Only a wish: without huge pages the mapping still works. For the whole mapping, not the part: a mapping with two
+    // wishes is two to the kernel, and could not grow.
+    madvise(data_, size_, kind == page_kind::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    const auto begun = std::chrono::steady_clock::now();
+    populate(data_ + offset, bytes);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+    choice.record(kind, taken.count() / static_cast<double>(bytes));
 }
 
 mapping::mapping(std::size_t bytes) : mapping(reserved(bytes)) {
@@ -128,14 +149,15 @@ void mapping::grow(std::size_t bytes) {
         data_ = target;
     }
     mapped_bytes += size - size_;
+    const std::size_t held = std::exchange(size_, size);
     try {
-        populate(data_ + size_, size - size_);
+        make_resident(held, size - held);
     } catch (const std::bad_alloc &) {
-        munmap(data_ + size_, size - size_);
-        mapped_bytes -= size - size_;
+        size_ = held;
+        munmap(data_ + held, size - held);
+        mapped_bytes -= size - held;
         throw;
     }
-    size_ = size;
 }
 
 }  // namespace llamapool

@@ -15,6 +15,9 @@ class mapping {
   public:
     static constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
+    // Memory is made resident in parts of this size, each of the kind of page that has been the cheaper lately.
+    static constexpr std::size_t part_bytes = std::size_t{8} << 20;
+
     // The bytes that a request for `bytes` really maps: rounded up to whole (huge) pages.
     static std::size_t rounded(std::size_t bytes) noexcept;
 
@@ -31,7 +34,8 @@ class mapping {
     // Throws std::bad_alloc.
     static mapping reserved(std::size_t bytes);
 
-    // Makes the pages of one part resident; what lies beyond the end is left out. Throws std::bad_alloc.
+    // Makes the pages of [offset, offset + bytes) resident; what lies beyond the end is left out. Throws
+    // std::bad_alloc.
     void make_resident(std::size_t offset, std::size_t bytes);
 
     mapping(mapping && other) noexcept;
@@ -50,6 +54,8 @@ class mapping {
 
   private:
     mapping(std::uint8_t * data, std::size_t size) noexcept : data_(data), size_(size) {}
+
+    void make_part_resident(std::size_t offset, std::size_t bytes);
 
     std::uint8_t * data_ = nullptr;
     std::size_t size_ = 0;
