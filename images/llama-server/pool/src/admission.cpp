@@ -89,9 +89,9 @@ mapping admission::begin_preparation(std::size_t bytes) {
     if (!preparation_allowed_ || !pool_.has_room_for(bytes) || excess_bytes(mapping::rounded(bytes)) > 0) {
         return {};
     }
-    mapping buffer = mapping::reserved(bytes);  // counted from here on
     const std::lock_guard<std::mutex> state(preparing_mutex_);
-    preparing_ = true;
+    mapping buffer = mapping::reserved(bytes);  // counted from here on
+    preparing_bytes_ = buffer.size();
     abandoned_ = false;
     return buffer;
 }
@@ -127,9 +127,16 @@ bool admission::prepare(std::size_t bytes) {
         const mapping given_up = std::move(buffer);
     }
     const std::lock_guard<std::mutex> lock(preparing_mutex_);
-    preparing_ = false;
+    preparing_bytes_ = 0;
     prepared_.notify_all();
     return complete;
+}
+
+void admission::await_preparation(std::size_t bytes) {
+    std::unique_lock<std::mutex> lock(preparing_mutex_);
+    if (pool_.buffers_for(bytes) == 0 && buffer_pool::fits(preparing_bytes_, bytes)) {
+        prepared_.wait(lock, [this] { return preparing_bytes_ == 0; });
+    }
 }
 
 void admission::allow_preparation(bool allowed) {
@@ -144,11 +151,11 @@ void admission::allow_preparation(bool allowed) {
 // none. Under `allocating_`, so that no other is begun.
 bool admission::abandon_preparation() {
     std::unique_lock<std::mutex> lock(preparing_mutex_);
-    if (!preparing_) {
+    if (preparing_bytes_ == 0) {
         return false;
     }
     abandoned_ = true;
-    prepared_.wait(lock, [this] { return !preparing_; });
+    prepared_.wait(lock, [this] { return preparing_bytes_ == 0; });
     return true;
 }
 

@@ -137,6 +137,18 @@ void buffer_pool::put(mapping buffer) noexcept {
     counters_.high_water_bytes = std::max(counters_.high_water_bytes, held_bytes_);
 }
 
+bool buffer_pool::fits(std::size_t size, std::size_t bytes) noexcept {
+    const std::size_t need = mapping::rounded(bytes);
+    return bytes >= floor_bytes && size >= need - slack(need) && size <= need + slack(need);
+}
+
+std::size_t buffer_pool::buffers_for(std::size_t bytes) const noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<std::size_t>(
+        std::count_if(held_.begin(), held_.begin() + held_buffers_,
+                      [bytes](const entry & held) { return fits(held.buffer.size(), bytes); }));
+}
+
 bool buffer_pool::has_room_for(std::size_t bytes) const noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     return bytes >= floor_bytes && held_bytes_ + mapping::rounded(bytes) <= cap_bytes_ && held_buffers_ < max_buffers;

@@ -6,6 +6,7 @@
 #include "llamapool/state_buffer.h"
 #include "log.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace llamapool {
@@ -38,7 +39,7 @@ service::service(settings from, cgroup group, std::optional<std::size_t> host_by
         metrics_server_ = std::make_unique<metrics_server>(settings_.metrics_port, [this] { return page(); });
     }
     monitor_ = std::thread([this] { watch(); });
-    preparer_ = std::thread([this] { keep_a_buffer_ready(); });
+    preparer_ = std::thread([this] { keep_buffers_ready(); });
 }
 
 service::~service() {
@@ -65,7 +66,7 @@ void service::watch() {
 // Finding memory for a checkpoint takes longer than copying it, up to half a second where a virtual machine has handed
 // its free memory back to the host. So the next buffer is made resident while the server computes: once the server has
 // been seen to need more than it had, which one that reuses its own buffers never does.
-void service::keep_a_buffer_ready() {
+void service::keep_buffers_ready() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
         buffer_used_.wait(lock, [this] { return stopping_ || buffer_was_used_; });
@@ -75,8 +76,7 @@ void service::keep_a_buffer_ready() {
         buffer_was_used_ = false;
         lock.unlock();
         const std::size_t bytes = pooled_bytes_;
-        if (buffer_pool::instance().fresh_bytes(bytes) > 0) {
-            admission_.prepare(bytes);
+        while (buffer_pool::instance().buffers_for(bytes) < spare_buffers_ && admission_.prepare(bytes)) {
         }
         lock.lock();
     }
@@ -161,7 +161,7 @@ void service::model_loaded(std::size_t slots, std::size_t untouched_bytes,
 void service::model_unloaded() {
     phase_ = server_phase::sleeping;
     memory_.set_model_unloaded();
-    outgrown_ = false;
+    spare_buffers_ = 0;
     admission_.allow_preparation(false);
     buffer_pool::instance().trim();
 }
@@ -169,7 +169,7 @@ void service::model_unloaded() {
 void service::idle_for(std::int64_t idle_milliseconds) {
     const auto trim_after = static_cast<std::int64_t>(settings_.idle_trim_seconds) * 1000;
     if (trim_after > 0 && idle_milliseconds >= trim_after) {
-        outgrown_ = false;
+        spare_buffers_ = 0;
         buffer_pool::instance().trim();
     }
 }
@@ -189,6 +189,9 @@ bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_byt
     }
     const state_request wanted{bytes, mapping::rounded(draft_bytes)};
     const bool held = buffer_pool::instance().fresh_bytes(bytes) == 0;
+    if (what != allocation::speculative_checkpoint) {  // which most often finds its slot's own buffer
+        admission_.await_preparation(bytes);
+    }
     const bool allocated = admission_.allocate(wanted, fill, evict);
     asked_bytes_ = 0;
     if (!allocated) {
@@ -200,8 +203,10 @@ bool service::allocate(allocation what, std::size_t bytes, std::size_t draft_byt
         checkpoint_seconds_.observe(std::chrono::duration<double>(steady_clock::now() - start).count());
     }
     if (allocated && pooled_bytes_ > 0) {
-        outgrown_ = outgrown_ || !held || what == allocation::cached_prompt;
-        if (outgrown_) {
+        // A prompt that is saved takes a buffer and keeps those of its checkpoints, and then all slots may ask at once.
+        const std::size_t spare = what == allocation::cached_prompt ? slots_ + 1 : held ? 0 : 1;
+        spare_buffers_ = std::max(spare_buffers_.load(), spare);
+        if (spare_buffers_ > 0) {
             const std::lock_guard<std::mutex> lock(mutex_);
             buffer_was_used_ = true;
             buffer_used_.notify_one();

@@ -54,7 +54,7 @@ class service {
 
   private:
     void watch();
-    void keep_a_buffer_ready();
+    void keep_buffers_ready();
     void follow_memory();
     bool is_large(std::size_t bytes) noexcept;
     accounting account() const;
@@ -75,7 +75,7 @@ class service {
     std::atomic<std::uint64_t> checkpoint_bytes_{0};         // data of the latest; 0: none made yet
     std::atomic<std::uint64_t> checkpoint_mapped_bytes_{0};  // the same, as mapped
     std::atomic<std::size_t> pooled_bytes_{0};               // of it, what is in the buffer that is pooled
-    std::atomic<bool> outgrown_{false};                      // its state needs more than the buffers it has
+    std::atomic<std::size_t> spare_buffers_{0};              // to keep ready; 0: those it has are enough
     std::atomic<std::size_t> unmeasured_bytes_{0};           // allocated since memory was measured
     std::atomic<std::uint64_t> checkpoints_skipped_{0};
     std::atomic<std::uint64_t> prompts_skipped_{0};

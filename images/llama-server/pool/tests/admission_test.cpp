@@ -316,6 +316,30 @@ TEST_F(admission_test, gives_up_what_is_being_prepared_before_any_state) {
     EXPECT_LE(mapping::total_bytes(), size_bytes + large_bytes);
 }
 
+TEST_F(admission_test, waits_for_the_buffer_that_is_being_prepared) {
+    constexpr std::size_t large_bytes = 600 * MiB;  // takes a while
+    buffer_pool::instance().set_cap(large_bytes);
+    std::thread preparer([&] { admission_.prepare(large_bytes); });
+    while (mapping::total_bytes() == 0) {
+        std::this_thread::yield();
+    }
+    admission_.await_preparation(large_bytes - 8 * MiB);
+    EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, large_bytes);
+    preparer.join();
+}
+
+TEST_F(admission_test, waits_for_no_buffer_that_would_not_serve) {
+    constexpr std::size_t large_bytes = 600 * MiB;
+    buffer_pool::instance().set_cap(large_bytes);
+    std::thread preparer([&] { admission_.prepare(large_bytes); });
+    while (mapping::total_bytes() == 0) {
+        std::this_thread::yield();
+    }
+    admission_.await_preparation(large_bytes / 2);
+    EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
+    preparer.join();
+}
+
 TEST_F(admission_test, stays_within_the_budget_while_buffers_are_prepared_all_the_time) {
     constexpr std::size_t budget_bytes = 4 * size_bytes;
     admission_.set_budget(budget_bytes);

@@ -207,6 +207,14 @@ TEST(buffer_pool, says_what_a_take_would_map) {
     EXPECT_EQ(pool.fresh_bytes(0), 0U);
 }
 
+TEST(buffer_pool, says_how_many_buffers_would_serve_a_request) {
+    buffer_pool pool(1000 * MiB);
+    put_all(pool, {60, 86, 88, 100, 112, 114});
+    EXPECT_EQ(pool.buffers_for(100 * MiB), 3U);
+    EXPECT_EQ(pool.buffers_for(40 * MiB), 0U);
+    EXPECT_EQ(pool.buffers_for(buffer_pool::floor_bytes - 1), 0U);
+}
+
 TEST(buffer_pool, releases_the_smallest_but_the_one_that_is_wanted) {
     buffer_pool pool(400 * MiB);
     put_all(pool, {40, 50, 60});

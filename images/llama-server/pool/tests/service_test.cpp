@@ -228,14 +228,18 @@ TEST_F(service_test, makes_no_other_buffer_ready_while_those_it_has_are_enough) 
     EXPECT_EQ(mapping::total_bytes(), 128 * MiB);
 }
 
-TEST_F(service_test, makes_another_buffer_ready_once_it_has_saved_a_prompt) {
+TEST_F(service_test, makes_a_buffer_ready_for_each_slot_and_the_next_prompt_once_it_has_saved_one) {
     settings_.pool_cap_bytes = 1000 * MiB;
     const auto running = start();
-    running->model_loaded(1, 0, [] { return 64 * MiB; });
+    running->model_loaded(3, 0, [] { return 64 * MiB; });
+    std::deque<state_buffer> live(3);
+    for (state_buffer & buffer : live) {
+        make_checkpoint(*running, buffer, 64 * MiB);
+    }
     state_buffer saved(state_kind::prompt);
     running->allocate(
         allocation::cached_prompt, 64 * MiB, 0, [&] { saved.resize(64 * MiB); }, [](evictable) { return false; });
-    EXPECT_TRUE(comes_to_hold(64 * MiB));
+    EXPECT_TRUE(comes_to_hold(256 * MiB));
 }
 
 TEST_F(service_test, keeps_no_buffer_ready_once_it_sleeps) {

@@ -62,6 +62,11 @@ class admission {
     // as soon as the server needs the memory. False: it was not made, or not finished.
     bool prepare(std::size_t bytes);
 
+    // Returns when the buffer that is being prepared is in the pool, or given up. At once, if the pool has another for
+    // a request of `bytes`, or this one would not serve it. Else the server would make a second one beside it, and both
+    // would be there later.
+    void await_preparation(std::size_t bytes);
+
     // Whether prepare() does anything. Forbidding gives up the buffer that is being prepared; its memory is gone, or in
     // the pool, when the call returns.
     void allow_preparation(bool allowed);
@@ -89,7 +94,7 @@ class admission {
     bool preparation_allowed_ = true;
     std::mutex preparing_mutex_;
     std::condition_variable prepared_;
-    bool preparing_ = false;
+    std::size_t preparing_bytes_ = 0;  // as mapped; 0: nothing is being prepared
     std::atomic<bool> abandoned_{false};
     std::atomic<std::size_t> target_bytes_{unbounded};
     std::atomic<std::size_t> in_effect_bytes_{unbounded};

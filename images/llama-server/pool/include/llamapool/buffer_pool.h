@@ -57,6 +57,12 @@ class buffer_pool {
     // one and only if that makes enough room; otherwise the pool is left as it was and the buffer is unmapped.
     void put(mapping buffer) noexcept;
 
+    // Whether a buffer of `size` would be handed out for a request of `bytes`.
+    static bool fits(std::size_t size, std::size_t bytes) noexcept;
+
+    // How many buffers it holds that take(bytes) could hand out.
+    std::size_t buffers_for(std::size_t bytes) const noexcept;
+
     // Whether put() would keep one more buffer of `bytes` without displacing another.
     bool has_room_for(std::size_t bytes) const noexcept;
 
