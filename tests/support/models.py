@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import urllib.error
@@ -62,6 +63,10 @@ def provide_model(kubectl: Kubectl, file_name: str, shape: HybridShape) -> None:
     )
 
 
+_NO_ENDPOINT = (errno.ECONNREFUSED, errno.EHOSTUNREACH)
+"""What a Service answers without an endpoint, and with one that has just gone."""
+
+
 def _fetch(request: urllib.request.Request, timeout_seconds: float) -> bytes:
     """What a Service answers; kube-proxy may program an endpoint some seconds after its pod is ready."""
 
@@ -70,7 +75,7 @@ def _fetch(request: urllib.request.Request, timeout_seconds: float) -> bytes:
             with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
                 body: bytes = response.read()
         except urllib.error.URLError as error:
-            if isinstance(error.reason, ConnectionRefusedError):
+            if isinstance(error.reason, OSError) and error.reason.errno in _NO_ENDPOINT:
                 return None
             raise
         return body
