@@ -1,4 +1,4 @@
-"""Draw the record of a run: python -m tests.bench.picture [build/bench/pool.json] [docs/bench-pool.svg]."""
+"""Draw the record of a run, or of several: python -m tests.bench.picture [build/bench/pool.json ...]."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from tests.bench.arms import OURS, UPSTREAM
+from tests.bench.record import join
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_RECORD = Path("build/bench/pool.json")
 _METRIC = "ttft_p50_seconds"
 _OURS_COLOUR, _OTHER_COLOUR, _UNCLAIMED_COLOUR = "#0b6e4f", "#3d5a80", "#9a9a9a"
 _ROW_INCHES, _HEAD_INCHES = 0.27, 1.5
@@ -131,16 +133,18 @@ def _title(record: dict[str, Any]) -> str:
 
 
 def main(
-    record: Annotated[Path, typer.Argument(help="What python -m tests.bench.pool wrote.")] = Path(
-        "build/bench/pool.json"
-    ),
-    picture: Annotated[Path, typer.Argument(help="SVG to write.")] = Path("docs/bench-pool.svg"),
+    records: Annotated[
+        list[Path] | None,
+        typer.Argument(help="What python -m tests.bench.pool wrote; otherwise build/bench/pool.json."),
+    ] = None,
+    picture: Annotated[Path, typer.Option(help="SVG to write.")] = Path("docs/bench-pool.svg"),
 ) -> None:
-    """Draw the record as an SVG."""
-    figure = draw(json.loads(record.read_text()))
+    """Draw the record as an SVG; of several, each load as the last of them has it."""
+    records = records or [_RECORD]
+    figure = draw(join([json.loads(each.read_text()) for each in records]))
     with mpl.rc_context(_STYLE):
         figure.savefig(picture, format="svg", metadata={"Date": None})
-    typer.echo(f"{picture} drawn from {record}")
+    typer.echo(f"{picture} drawn from {', '.join(map(str, records))}")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from llamapool.domain.histogram import Histogram
 from tests.bench import comparisons
 from tests.bench.arms import ARMS
+from tests.bench.errors import BenchError
 from tests.bench.measurements import seconds
 from tests.bench.paired import quantile
 
@@ -71,6 +73,35 @@ def of_arm(batches: Sequence[Batch]) -> dict[str, Any]:
         ]
         figures["ttft_p50_seconds_by_turn"] = [quantile(each, 0.5) for each in by_turn]
     return figures
+
+
+def join(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The record of several runs: each load as the last run of it showed, no result if one of them is none.
+
+    Raises:
+        BenchError: they were made on different machines or with different releases of upstream.
+    """
+    joined = records[0]
+    for record in records[1:]:
+        for name, of in (("machine", _kind_of_machine), ("upstream", itemgetter("upstream"))):
+            if of(record) != of(joined):
+                raise BenchError(
+                    f"{name}: {of(record)} at {record['at']}, want that of {joined['at']}: {of(joined)}"
+                )
+        again = {load["load"] for load in record["loads"]}
+        joined = record | {
+            "loads": [load for load in joined["loads"] if load["load"] not in again] + record["loads"],
+            "comparisons": [each for each in joined["comparisons"] if each["load"] not in again]
+            + record["comparisons"],
+            "arms": joined["arms"] | record["arms"],
+            "quick": joined["quick"] or record["quick"],
+            "quiet": joined["quiet"] and record["quiet"],
+        }
+    return joined
+
+
+def _kind_of_machine(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: record["machine"][name] for name in ("processor", "cores", "memory_gib", "virtual")}
 
 
 def describe_arms(arms: Sequence[str]) -> dict[str, str]:
