@@ -45,12 +45,11 @@ std::size_t buffer_pool::choose(std::size_t bytes) const noexcept {
     if (bytes < floor_bytes) {
         return nowhere;
     }
-    const std::size_t need = mapping::rounded(bytes);
-    const std::size_t first = position_for(need - 1);
-    if (first < held_buffers_ && held_[first].buffer.size() <= need + slack(need)) {
+    const std::size_t first = position_for(mapping::rounded(bytes) - 1);
+    if (first < held_buffers_ && fits(held_[first].buffer.size(), bytes)) {
         return position_for(held_[first].buffer.size()) - 1;
     }
-    if (first > 0 && held_[first - 1].buffer.size() >= need - slack(need)) {
+    if (first > 0 && fits(held_[first - 1].buffer.size(), bytes)) {
         return first - 1;
     }
     return nowhere;

@@ -54,6 +54,16 @@ class admission_test : public testing::Test {
             {bytes, 0}, [&] { buffer.resize(bytes); }, evict);
     }
 
+    // A thread that prepares a buffer, and is at it.
+    std::thread begin_to_prepare(std::size_t bytes) {
+        const std::size_t before_bytes = mapping::total_bytes();
+        std::thread preparer([this, bytes] { admission_.prepare(bytes); });
+        while (mapping::total_bytes() == before_bytes) {
+            std::this_thread::yield();
+        }
+        return preparer;
+    }
+
     admission admission_;
     std::map<evictable, std::deque<state_buffer>> held_;
     std::vector<evictable> given_up_;
@@ -304,11 +314,7 @@ TEST_F(admission_test, gives_up_what_is_being_prepared_before_any_state) {
     constexpr std::size_t large_bytes = 600 * MiB;  // takes a while
     hold(evictable::idle_newest_checkpoint);
     admission_.set_budget(size_bytes + large_bytes);
-    const std::size_t before_bytes = mapping::total_bytes();
-    std::thread preparer([&] { admission_.prepare(large_bytes); });
-    while (mapping::total_bytes() == before_bytes) {
-        std::this_thread::yield();
-    }
+    std::thread preparer = begin_to_prepare(large_bytes);
     state_buffer buffer;
     EXPECT_TRUE(ask(buffer, all()));
     preparer.join();
@@ -319,10 +325,7 @@ TEST_F(admission_test, gives_up_what_is_being_prepared_before_any_state) {
 TEST_F(admission_test, waits_for_the_buffer_that_is_being_prepared) {
     constexpr std::size_t large_bytes = 600 * MiB;  // takes a while
     buffer_pool::instance().set_cap(large_bytes);
-    std::thread preparer([&] { admission_.prepare(large_bytes); });
-    while (mapping::total_bytes() == 0) {
-        std::this_thread::yield();
-    }
+    std::thread preparer = begin_to_prepare(large_bytes);
     admission_.await_preparation(large_bytes - 8 * MiB);
     EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, large_bytes);
     preparer.join();
@@ -331,10 +334,7 @@ TEST_F(admission_test, waits_for_the_buffer_that_is_being_prepared) {
 TEST_F(admission_test, waits_for_no_buffer_that_would_not_serve) {
     constexpr std::size_t large_bytes = 600 * MiB;
     buffer_pool::instance().set_cap(large_bytes);
-    std::thread preparer([&] { admission_.prepare(large_bytes); });
-    while (mapping::total_bytes() == 0) {
-        std::this_thread::yield();
-    }
+    std::thread preparer = begin_to_prepare(large_bytes);
     admission_.await_preparation(large_bytes / 2);
     EXPECT_EQ(buffer_pool::instance().statistics().held_bytes, 0U);
     preparer.join();
