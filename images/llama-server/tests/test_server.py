@@ -164,8 +164,10 @@ def test_an_idle_server_empties_its_pool(servers: Any, hybrid_model: Path) -> No
 
 def test_the_black_box_survives_a_kill(servers: Any, hybrid_model: Path, tmp_path: Path) -> None:
     box = tmp_path / "termination-log"
-    server = servers.start(hybrid_model, env={"LLAMAPOOL_TERMINATION_LOG": str(box)}).until_ready()
+    env = {"LLAMAPOOL_TERMINATION_LOG": str(box), "LLAMAPOOL_POOL_CAP_BYTES": str(CHECKPOINT_BYTES)}
+    server = servers.start(hybrid_model, env=env).until_ready()
     server.conversations(turns=1)
+    server.until("llamapool_pool_held_bytes", CHECKPOINT_BYTES)  # full: nothing is made ahead any more
     state_bytes = server.metrics()[STATE]
     time.sleep(1.5)
     killed_at = time.time()
