@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.bench.arms import ARMS, CAP0, OURS, PUBLISHED, UPSTREAM
@@ -37,7 +37,7 @@ class Load:
         turns: messages in each.
         message_bytes: length of each message.
         slices: that a batch is put in, the arms taking turns.
-        warm_up: prompts sent before each batch, not measured, so that every arm begins as it goes on.
+        warm_up: conversations held before each batch, not measured, so that every arm begins as it goes on.
         cold: servers are started one by one, each right before its batch, the first that it sees.
         neutral: nothing is to be gained: the interval must lie inside ±5 %.
         arms: names of those that it is put to.
@@ -75,14 +75,15 @@ class Load:
 
     def slices_of_prompts(self, random: random.Random) -> list[Conversations]:
         """The prompts of one batch, none like another from its first bytes on."""
-        conversations = [
-            [_text(random, self.message_bytes) for _ in range(self.turns)] for _ in range(self.conversations)
-        ]
+        conversations = self._conversations(random, self.conversations)
         return [conversations[index :: self.slices] for index in range(self.slices)]
 
-    def warm_up_prompts(self, random: random.Random) -> list[str]:
+    def warm_up_prompts(self, random: random.Random) -> Conversations:
         """What is sent before the batch."""
-        return [_text(random, self.message_bytes) for _ in range(self.warm_up)]
+        return self._conversations(random, self.warm_up)
+
+    def _conversations(self, random: random.Random, count: int) -> Conversations:
+        return [[_text(random, self.message_bytes) for _ in range(self.turns)] for _ in range(count)]
 
 
 def _text(random: random.Random, length_bytes: int) -> str:
@@ -90,6 +91,19 @@ def _text(random: random.Random, length_bytes: int) -> str:
 
 
 _STEADY = "steady short prompts"
+_GROWING = Load(
+    name="conversations-2",
+    what=f"{CONVERSATIONS} growing conversations over 2 slots, prompt cache on",
+    slots=2,
+    clients=CONVERSATIONS,
+    conversations=CONVERSATIONS,
+    turns=TURNS,
+    message_bytes=MESSAGE_BYTES,
+    flags=("--cache-ram", "2560"),
+    live_checkpoints=25,
+    arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
+    weight=9,
+)
 LOADS = {
     load.name: load
     for load in (
@@ -133,18 +147,13 @@ LOADS = {
             arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
             weight=4,
         ),
-        Load(
-            name="conversations-2",
-            what=f"{CONVERSATIONS} growing conversations over 2 slots, prompt cache on",
-            slots=2,
-            clients=CONVERSATIONS,
-            conversations=CONVERSATIONS,
-            turns=TURNS,
-            message_bytes=MESSAGE_BYTES,
-            flags=("--cache-ram", "2560"),
-            live_checkpoints=25,
-            arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
-            weight=9,
+        _GROWING,
+        replace(
+            _GROWING,
+            name="conversations-2-settled",
+            what=f"{_GROWING.what}, on servers whose memory no longer grows: as many were held before",
+            warm_up=CONVERSATIONS,
+            live_checkpoints=34,
         ),
         Load(
             name="neutral-no-checkpoints",

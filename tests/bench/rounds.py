@@ -142,9 +142,9 @@ class _Turns:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def begin(self, warm_up: list[str]) -> None:
+    async def begin(self, warm_up: Conversations) -> None:
         """Warm it up, and count from here on."""
-        await self._client.converse([[prompt] for prompt in warm_up], clients=self._clients)
+        await self._client.converse(warm_up, clients=self._clients)
         self._server.new_times()  # of the warm-up: not counted
         self._page_faults, self._histogram = self._server.page_faults(), self._server.histogram()
 

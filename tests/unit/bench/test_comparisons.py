@@ -112,6 +112,17 @@ def test_prompts_of_a_batch_have_the_shape_of_their_load() -> None:
     assert {len(message) for each in prompts for message in each} == {load.message_bytes}
 
 
+def test_servers_whose_memory_no_longer_grows_have_held_other_conversations_of_the_same_shape() -> None:
+    growing, settled = LOADS["conversations-2"], LOADS["conversations-2-settled"]
+    seed = random.Random(1)  # noqa: S311 - no secrets
+    before, (measured,) = settled.warm_up_prompts(seed), settled.slices_of_prompts(seed)
+    assert growing.warm_up_prompts(seed) == []
+    assert [[len(message) for message in each] for each in before] == [
+        [len(message) for message in each] for each in measured
+    ]
+    assert before != measured
+
+
 @pytest.mark.parametrize("load", LOADS.values(), ids=lambda load: load.name)
 def test_slices_have_all_prompts_of_a_batch_in_equal_parts(load: Load) -> None:
     slices = load.slices_of_prompts(random.Random(1))  # noqa: S311 - no secrets
