@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
-import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 from llamapool.adapters.scrape import HttpScraper
 from llamapool.errors import ScrapeError
 from tests.cluster import cgroups
-from tests.support.ports import free_ports
+from tests.support.llama_server import start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
-_START_SECONDS, _STOP_SECONDS, _ANSWER_SECONDS = 120.0, 20.0, 300.0
+_END_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 _SCRAPER = HttpScraper(timeout_seconds=5)
 
@@ -45,11 +41,19 @@ def memory_cgroup(name: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        cgroups.delete(name, _STOP_SECONDS)
+        cgroups.delete(name, _END_SECONDS)
 
 
 class LimitedServer:
     """One llama-server under a limit.
+
+    Args:
+        binary: of the server.
+        model: that it serves.
+        flags: of llama-server, beside its address.
+        cgroup: that it runs in, alone.
+        limit_bytes: of that cgroup.
+        scratch: a folder that exists.
 
     Attributes:
         end: how it ended by itself, once the block has: `killed` by the kernel, `refused` the start, `broke`
@@ -59,18 +63,14 @@ class LimitedServer:
     def __init__(
         self,
         binary: Path,
-        arguments: Sequence[str],
-        *,
+        model: Path,
+        *flags: str,
         cgroup: Path,
         limit_bytes: int,
         scratch: Path,
     ) -> None:
+        self._binary, self._model, self._flags = binary, model, flags
         self._cgroup, self._limit_bytes, self._scratch = cgroup, limit_bytes, scratch
-        self._port, self._metrics_port = free_ports(2)
-        self._command = [
-            *(str(binary), "--host", "127.0.0.1", "--port", str(self._port)),
-            *("--no-warmup", *arguments),
-        ]
         self._base_bytes = self._state_bytes = self._peak_bytes = 0
         self._ended = Event()
         self._watcher = Thread(target=self._watch)
@@ -80,17 +80,7 @@ class LimitedServer:
     def __enter__(self) -> Self:
         name = "memory.max" if (self._cgroup / "memory.max").exists() else "memory.limit_in_bytes"
         (self._cgroup / name).write_text(str(self._limit_bytes))
-        environment = dict(os.environ) | {
-            "LLAMAPOOL_BENCH_TIMES": str(self._scratch / "times"),
-            "LLAMAPOOL_METRICS_PORT": str(self._metrics_port),
-            "LLAMAPOOL_TERMINATION_LOG": str(self._scratch / "termination-log"),
-        }
-        # The shell enters the cgroup and becomes the server, so that all of its memory is charged there.
-        enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(self._cgroup)]
-        with (self._scratch / "server.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [*enter, *self._command], stdout=log, stderr=log, env=environment
-            )
+        self._server = start(self._binary, self._model, self._scratch, *self._flags, cgroup=self._cgroup)
         self._watcher.start()
         return self
 
@@ -99,39 +89,39 @@ class LimitedServer:
     ) -> None:
         self._ended.set()
         self._watcher.join()
-        code = self._process.poll()
+        code = self._server.process.poll()
         if code is not None:
             refused = code > 0 and not self._was_ready
             self.end = "killed" if code == -signal.SIGKILL else "refused" if refused else "broke"
-        self._process.terminate()
+            return
         try:
-            self._process.wait(_STOP_SECONDS)
+            self._server.stop()
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._server.end()
 
     def ready(self) -> bool:
-        """Wait until it answers; whether it does before it ends."""
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            with suppress(OSError), urlopen(f"http://127.0.0.1:{self._port}/health", timeout=5):
-                self._was_ready = True
-                return True
-            time.sleep(_POLL_SECONDS)
-        return False
+        """Wait until it answers; whether it does before it ends.
+
+        Raises:
+            RuntimeError: it neither answered in time nor ended; with the end of its log.
+        """
+        try:
+            self._server.until_ready()
+        except RuntimeError:
+            if self._server.process.poll() is None:
+                raise
+            return False
+        self._was_ready = True
+        return True
 
     def complete(self, prompt: str) -> bool:
         """Send one prompt; whether it was answered."""
-        body = {"prompt": prompt, "n_predict": 2, "temperature": 0, "ignore_eos": True, "cache_prompt": True}
-        request = Request(f"http://127.0.0.1:{self._port}/completion", json.dumps(body).encode())
-        request.add_header("Content-Type", "application/json")
         try:
-            with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http, written above
-                return "content" in json.load(answer)
+            return "content" in self._server.complete(prompt, tokens=2)
         except (URLError, HTTPException, ConnectionError, TimeoutError):
             # It ended, and the caller looks why: its connections close before it can be seen to have ended.
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STOP_SECONDS)
+                self._server.process.wait(_END_SECONDS)
             return False
 
     def figures(self) -> dict[str, int] | None:
@@ -147,7 +137,7 @@ class LimitedServer:
     def _watch(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             try:
-                sample = _SCRAPER.scrape("127.0.0.1", self._metrics_port)
+                sample = _SCRAPER.scrape("127.0.0.1", self._server.metrics_port)
             except ScrapeError:
                 continue  # it starts, or it ended, or it is a stock server
             self._base_bytes = max(self._base_bytes, sample.base_bytes or 0)

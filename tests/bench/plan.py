@@ -170,7 +170,8 @@ def _fitting(shape: Shape, binary: Path, cgroup: Path, scratch: Path) -> dict[st
     predicted["peak_bytes"] = plan.base_bytes + plan.state_budget_bytes  # type: ignore[operator]  # both known
     with LimitedServer(
         binary,
-        ("--model", str(model), *shape.arguments),
+        model,
+        *shape.arguments,
         cgroup=cgroup,
         limit_bytes=limit_bytes or 0,
         scratch=scratch,
@@ -194,7 +195,8 @@ def _too_small(shape: Shape, binary: Path, cgroup: Path, scratch: Path) -> dict[
     limit_bytes = int(need_bytes / OVER)
     with LimitedServer(
         binary,
-        ("--model", str(model), *shape.arguments),
+        model,
+        *shape.arguments,
         cgroup=cgroup,
         limit_bytes=limit_bytes,
         scratch=scratch,

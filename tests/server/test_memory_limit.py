@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.builds import Build, server
 from tests.bench.limited import LimitedServer, memory_cgroup
 from tests.models.hybrid import HybridShape, write_hybrid_model
+from tests.support.llama_server import binary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 LIMIT_BYTES = 1 << 30
@@ -23,18 +23,18 @@ def served(scratch: Path) -> tuple[int, str | None]:
     """How many turns of one conversation are answered, and how the server ended; None: it did not."""
     model = scratch / "model.gguf"
     write_hybrid_model(model, HybridShape())
-    named = os.environ.get("LLAMAPOOL_SERVER_BINARY")
     with (
         memory_cgroup("llamapool-test-memory-limit") as cgroup,
         LimitedServer(
-            Path(named) if named else server(Build.LLAMAPOOL),
-            ("--model", str(model), *ARGUMENTS),
+            binary(),
+            model,
+            *ARGUMENTS,
             cgroup=cgroup,
             limit_bytes=LIMIT_BYTES,
             scratch=scratch,
         ) as running,
     ):
-        assert running.ready(), (scratch / "server.log").read_text()
+        assert running.ready()
         prompt, answered = "", 0
         while answered < TURNS:
             prompt += MESSAGE

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Self
 from urllib.request import Request, urlopen
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SERVER_VARIABLE, UPSTREAM_VARIABLE = "LLAMAPOOL_SERVER_BINARY", "LLAMAPOOL_UPSTREAM_BINARY"
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
+_ANSWER_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 _POOLED_MARK = b"LLAMAPOOL_METRICS_PORT"
 
@@ -99,7 +101,7 @@ class LlamaServer:
         }
         url = f"http://127.0.0.1:{self.port}/completion"
         request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=READY_SECONDS) as response:  # noqa: S310  # http, written above
+        with urlopen(request, timeout=_ANSWER_SECONDS) as response:  # noqa: S310  # http, written above
             return json.load(response)
 
     def metrics(self) -> dict[str, float]:
@@ -138,14 +140,24 @@ class LlamaServer:
 
 
 def start(
-    program: Path, model: Path | None, folder: Path, *flags: str, env: Mapping[str, str] | None = None
+    program: Path,
+    model: Path | None,
+    folder: Path,
+    *flags: str,
+    env: Mapping[str, str] | None = None,
+    cgroup: Path | None = None,
 ) -> LlamaServer:
-    """Start a server, whose files go into a new folder in `folder`; without a model it would be a router."""
+    """Start a server, whose files go into a new folder in `folder`; without a model it would be a router.
+
+    In a cgroup, if one is given: the shell enters it and becomes the server, so that all memory of the server
+    is charged there.
+    """
     port, metrics_port = free_ports(2)
-    own = folder / str(port)
-    own.mkdir()
+    own = Path(mkdtemp(dir=folder))
     served = ("--model", str(model)) if model else ()
-    command = (program, *served, "--host", "127.0.0.1", "--port", str(port), "--threads", "1", "--no-warmup")
+    enter = ("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup)) if cgroup else ()
+    address = ("--host", "127.0.0.1", "--port", str(port))
+    command = (*enter, program, *served, *address, "--threads", "1", "--no-warmup")
     environment = {
         **os.environ,
         "LLAMAPOOL_METRICS_PORT": str(metrics_port),
