@@ -153,7 +153,8 @@ LOADS = {
             name="conversations-2-settled",
             what=f"{_GROWING.what}, on servers whose memory no longer grows: as many were held before",
             warm_up=CONVERSATIONS,
-            live_checkpoints=34,
+            live_checkpoints=28,
+            arms=tuple(ARMS),
         ),
         Load(
             name="neutral-no-checkpoints",
