@@ -82,7 +82,7 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
         axes.plot(entry["interval"], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
         axes.plot(entry["ratio"], place, "o", color=colour, markersize=5)
         axes.annotate(
-            f"{entry['ratio']:.2f}" + (" unclaimed" if entry["verdict"] == "unclaimed" else ""),
+            f"{entry['ratio']:.2f}{_said(entry)}",
             (max(entry["interval"]), place),
             xytext=(4, 0),
             textcoords="offset points",
@@ -113,8 +113,15 @@ def _draw_checkpoints(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.set_xlabel("checkpoint p50, ms\n(grey tick: upstream, red tick: one memcpy)")
 
 
+def _said(entry: dict[str, Any]) -> str:
+    """What the interval says where it does not exclude 1."""
+    if entry.get("neutral"):
+        return " neutral, within ±5 %"
+    return " unclaimed" if entry["verdict"] == "unclaimed" else ""
+
+
 def _colour(row: dict[str, Any]) -> str:
-    if row["ratio"]["verdict"] == "unclaimed":
+    if _said(row["ratio"]) == " unclaimed":
         return _UNCLAIMED_COLOUR
     return _OURS_COLOUR if row["arm"] == OURS else _OTHER_COLOUR
 
