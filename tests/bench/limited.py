@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_END_SECONDS = 20.0
+_END_SECONDS, _ANSWER_SECONDS = 20.0, 300.0
 _POLL_SECONDS = 0.05
 _SCRAPER = HttpScraper(timeout_seconds=5)
 
@@ -80,7 +80,9 @@ class LimitedServer:
     def __enter__(self) -> Self:
         name = "memory.max" if (self._cgroup / "memory.max").exists() else "memory.limit_in_bytes"
         (self._cgroup / name).write_text(str(self._limit_bytes))
-        self._server = start(self._binary, self._model, self._scratch, *self._flags, cgroup=self._cgroup)
+        self._server = start(
+            self._binary, self._model, self._scratch, *self._flags, cgroup=self._cgroup, threads=None
+        )
         self._watcher.start()
         return self
 
@@ -117,7 +119,7 @@ class LimitedServer:
     def complete(self, prompt: str) -> bool:
         """Send one prompt; whether it was answered."""
         try:
-            return "content" in self._server.complete(prompt, tokens=2)
+            return "content" in self._server.complete(prompt, tokens=2, timeout_seconds=_ANSWER_SECONDS)
         except (URLError, HTTPException, ConnectionError, TimeoutError):
             # It ended, and the caller looks why: its connections close before it can be seen to have ended.
             with suppress(subprocess.TimeoutExpired):

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from tests.bench.arms import OURS, UPSTREAM
+from tests.bench.paired import Verdict
 from tests.bench.record import join
 
 if TYPE_CHECKING:
@@ -117,11 +118,15 @@ def _said(entry: dict[str, Any]) -> str:
     """What the interval says where it does not exclude 1."""
     if entry.get("neutral"):
         return " neutral, within ±5 %"
-    return " unclaimed" if entry["verdict"] == "unclaimed" else ""
+    return " unclaimed" if _says_nothing(entry) else ""
+
+
+def _says_nothing(entry: dict[str, Any]) -> bool:
+    return entry["verdict"] == Verdict.UNCLAIMED and not entry.get("neutral")
 
 
 def _colour(row: dict[str, Any]) -> str:
-    if _said(row["ratio"]) == " unclaimed":
+    if _says_nothing(row["ratio"]):
         return _UNCLAIMED_COLOUR
     return _OURS_COLOUR if row["arm"] == OURS else _OTHER_COLOUR
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SERVER_VARIABLE, UPSTREAM_VARIABLE = "LLAMAPOOL_SERVER_BINARY", "LLAMAPOOL_UPSTREAM_BINARY"
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
-_ANSWER_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 _POOLED_MARK = b"LLAMAPOOL_METRICS_PORT"
 
@@ -86,7 +85,9 @@ class LlamaServer:
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
 
-    def complete(self, prompt: str, tokens: int = 8, **more: Any) -> Any:
+    def complete(
+        self, prompt: str, tokens: int = 8, timeout_seconds: float = READY_SECONDS, **more: Any
+    ) -> Any:
         """The answer, greedy and reproducible; a list of answers to a request for several."""
         body = {
             "prompt": prompt,
@@ -101,7 +102,7 @@ class LlamaServer:
         }
         url = f"http://127.0.0.1:{self.port}/completion"
         request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=_ANSWER_SECONDS) as response:  # noqa: S310  # http, written above
+        with urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310  # http, written above
             return json.load(response)
 
     def metrics(self) -> dict[str, float]:
@@ -146,18 +147,20 @@ def start(
     *flags: str,
     env: Mapping[str, str] | None = None,
     cgroup: Path | None = None,
+    threads: int | None = 1,
 ) -> LlamaServer:
     """Start a server, whose files go into a new folder in `folder`; without a model it would be a router.
 
     In a cgroup, if one is given: the shell enters it and becomes the server, so that all memory of the server
-    is charged there.
+    is charged there. With one thread, so that answers repeat; None leaves their number to the server.
     """
     port, metrics_port = free_ports(2)
     own = Path(mkdtemp(dir=folder))
     served = ("--model", str(model)) if model else ()
     enter = ("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup)) if cgroup else ()
     address = ("--host", "127.0.0.1", "--port", str(port))
-    command = (*enter, program, *served, *address, "--threads", "1", "--no-warmup")
+    computing = ("--threads", str(threads)) if threads else ()
+    command = (*enter, program, *served, *address, *computing, "--no-warmup")
     environment = {
         **os.environ,
         "LLAMAPOOL_METRICS_PORT": str(metrics_port),
