@@ -132,5 +132,5 @@ def test_what_the_cpu_repacks_of_mapped_weights_is_predicted(tmp_path: Path, arc
     prediction = predict_base(read_model_facts(str(model)), flags)
     assert prediction is not None
     with running(model, tmp_path, *ALWAYS, *Shape(flags=flags).arguments) as server:
-        repacked_mib = REPACKED.findall(server.log())
+        repacked_mib = REPACKED.findall(server.whole_log())
     assert repacked_mib == [f"{prediction.weights / 2**20:.2f}"]

@@ -83,6 +83,7 @@ class LlamaServer:
         raise RuntimeError(f"it was not ready within {READY_SECONDS} s:\n{self.log()[-2000:]}")
 
     def log(self) -> str:
+        """What is written of it so far: a thread of the server writes it, a little later than it answers."""
         return (self.folder / "log").read_text(errors="replace")
 
     def complete(
@@ -127,6 +128,11 @@ class LlamaServer:
         """Have it end; its exit code."""
         self.process.terminate()
         return self.process.wait(STOP_SECONDS)
+
+    def whole_log(self) -> str:
+        """Have it end; all that it logged."""
+        self.stop()
+        return self.log()
 
     def end(self) -> None:
         """End it, if it has not: at once."""
