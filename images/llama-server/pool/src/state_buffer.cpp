@@ -2,9 +2,11 @@
 #include "llamapool/state_buffer.h"
 
 #include "llamapool/buffer_pool.h"
+#include "llamapool/streaming_copy.h"
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 namespace llamapool {
@@ -61,6 +63,14 @@ struct state_buffer::block {
 
 void state_buffer::use_plain_allocation(bool plain) noexcept {
     plain_allocation = plain;
+}
+
+void state_buffer::copy(void * to, const void * from, std::size_t bytes) noexcept {
+    if (plain_allocation) {
+        std::memcpy(to, from, bytes);
+    } else {
+        streaming_copy(to, from, bytes);
+    }
 }
 
 live_state state_buffer::live(state_kind kind) noexcept {

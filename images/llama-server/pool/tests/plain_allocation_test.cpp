@@ -4,7 +4,9 @@
 #include "llamapool/state_buffer.h"
 
 #include <gtest/gtest.h>
+#include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace llamapool {
 namespace {
@@ -42,6 +44,14 @@ TEST_F(plain_allocation_test, zeroes_new_memory_and_keeps_the_old_content) {
     buffer.resize(8);
     EXPECT_EQ(buffer.data()[3], 7);
     EXPECT_EQ(buffer.data()[7], 0);
+}
+
+TEST_F(plain_allocation_test, copies_a_part_of_the_state_all_the_same) {
+    const std::vector<std::uint8_t> source(MiB, 5);
+    state_buffer buffer;
+    buffer.resize(MiB);
+    state_buffer::copy(buffer.data(), source.data(), source.size());
+    EXPECT_EQ(std::memcmp(buffer.data(), source.data(), MiB), 0);
 }
 
 TEST_F(plain_allocation_test, clears_and_shrinks) {

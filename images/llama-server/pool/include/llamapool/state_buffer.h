@@ -32,6 +32,9 @@ class state_buffer {
     // counted. To be called before the first buffer is filled.
     static void use_plain_allocation(bool plain) noexcept;
 
+    // Copies a part of a sequence's state into a buffer: streamed, or as upstream does under plain allocation.
+    static void copy(void * to, const void * from, std::size_t bytes) noexcept;
+
     static live_state live(state_kind kind) noexcept;
 
     explicit state_buffer(state_kind kind = state_kind::checkpoint) noexcept : kind_(kind) {}
