@@ -9,6 +9,7 @@ from typing import Any
 from llamapool.adapters.cluster import Cluster, Manifest
 from llamapool.adapters.scrape import Scraper
 from llamapool.api import HybridModel
+from llamapool.domain.black_box import parse_black_box
 from llamapool.domain.facts import Facts, Fetch, FetchPhase, Pod, ScrapeFailure, ServerSample, Workload
 from llamapool.domain.limits import Limits, Record
 from llamapool.errors import LimitsFileError, ScrapeError
@@ -246,7 +247,9 @@ def _trouble(pod: Manifest, container: Mapping[str, Any]) -> str | None:
     for state in ("waiting", "terminated"):
         seen = (container.get("state") or {}).get(state)
         if seen is not None:
-            parts = (seen.get("reason"), seen.get("message"))
+            # The server's last words are an account of its memory, no sentence.
+            message = None if parse_black_box(seen.get("message")) else seen.get("message")
+            parts = (seen.get("reason"), message)
             return ": ".join(str(part) for part in parts if part) or state
     for condition in pod.get("status", {}).get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":

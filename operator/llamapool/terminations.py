@@ -12,6 +12,9 @@ from llamapool.domain.quantity import parse_size
 from llamapool.manifests.common import SERVER_CONTAINER
 
 _MESSAGE_CHARACTERS = 200
+_ENDED_IN_TIME = (
+    "the kubelet ended the pod; the server ended in time, so that only the pod's Events may say why"
+)
 
 
 def ends_of(pod: Manifest) -> Iterator[Termination]:
@@ -45,8 +48,13 @@ def _end(
 ) -> Termination:
     status, metadata = pod["status"], pod["metadata"]
     box = parse_black_box(ended.get("message"))
-    failed = status.get("phase") == "Failed" and container.get("state", {}).get("terminated") == ended
-    message = str(status.get("message") or "") if failed else ""
+    is_present = container.get("state", {}).get("terminated") == ended
+    pod_failure = _ended_by_kubelet(pod) if is_present else None
+    message = ""
+    if is_present and status.get("phase") == "Failed":
+        message = str(status.get("message") or "")
+    elif pod_failure:
+        message = _ENDED_IN_TIME
     if box is None and not message:
         message = str(ended.get("message") or "")
     return Termination(
@@ -64,9 +72,23 @@ def _end(
         liveness="livenessProbe" in spec,
         startup_seconds=_startup_seconds(spec.get("startupProbe")),
         pod_deleted="deletionTimestamp" in metadata,
-        pod_failure=(status.get("reason") or None) if failed else None,
+        pod_failure=pod_failure,
         message=message.strip()[:_MESSAGE_CHARACTERS],
     )
+
+
+def _ended_by_kubelet(pod: Manifest) -> str | None:
+    """Return why the kubelet ended a whole pod, such as Evicted; None: it did not, or was asked to.
+
+    A server that exits with 0 within the grace of an eviction leaves a pod that Succeeded, without a reason
+    (kubernetes/kubernetes#141483). But a pod whose containers are always restarted succeeds in no other way.
+    """
+    status = pod["status"]
+    if status.get("phase") == "Failed":
+        return status.get("reason") or None
+    restarted = pod.get("spec", {}).get("restartPolicy", "Always") == "Always"
+    asked_for = "deletionTimestamp" in pod["metadata"]
+    return "Evicted" if status.get("phase") == "Succeeded" and restarted and not asked_for else None
 
 
 def _refused(pod: Manifest) -> Termination:

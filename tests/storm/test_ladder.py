@@ -188,7 +188,6 @@ def test_an_eviction_changes_no_limit(create: Callable[..., Model]) -> None:
     before = bursts.written(model)
     pod = model.pod()["metadata"]["name"]
     model.kubectl("exec", pod, "-c", "server", "--", "sh", "-c", "head -c 8M /dev/zero > /scratch/f")
-    # The kubelet measures a pod's volumes every one to two minutes, by chance, and only then evicts it.
-    entry = until("a decision", lambda: last_decision(model), timeout_seconds=240)
+    entry = until("a decision", lambda: last_decision(model), timeout_seconds=120)
     assert entry["reason"] == "Evicted"
     assert bursts.written(model)["poolCapBytes"] == before["poolCapBytes"]

@@ -7,6 +7,7 @@ import pytest
 from llamapool.domain.facts import Pod
 from llamapool.domain.limits import Learned, Limits, Record
 from llamapool.gather import read_limits, read_pod, read_workload
+from tests.unit.oom.statuses import black_box, terminated
 
 GIB = 1 << 30
 RUNNING = {"running": {"startedAt": "2026-12-01T00:00:00Z"}}
@@ -51,6 +52,11 @@ def test_a_container_that_does_not_run_is_neither_ready_nor_sized() -> None:
 
 def test_a_container_that_ended_says_how() -> None:
     assert read({"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}).trouble == "OOMKilled"
+
+
+def test_the_last_words_of_a_server_are_not_told_as_a_sentence() -> None:
+    ended = terminated(0, "Completed", black_box())
+    assert read({"state": {"terminated": ended}}).trouble == "Completed"
 
 
 def test_a_pod_that_cannot_be_scheduled_says_why() -> None:

@@ -97,6 +97,11 @@ def classified(status: dict[str, Any]) -> list[str]:
             "Eviction/steady",
             id="evicted",
         ),
+        pytest.param(
+            pod(present=terminated(0, "Completed", black_box()), phase="Succeeded"),
+            "Eviction/steady",
+            id="evicted, and ended in time",
+        ),
     ],
 )
 def test_an_end_is_told_from_status_and_black_box(status: dict[str, Any], label: str) -> None:
@@ -112,6 +117,10 @@ def test_an_end_is_told_from_status_and_black_box(status: dict[str, Any], label:
         pytest.param(pod(present=terminated(143, "Error", black_box()), deleted=True), id="deleted, stopped"),
         pytest.param(
             pod(present=terminated(0, "Completed", black_box()), spec=LIVENESS, deleted=True), id="drained"
+        ),
+        pytest.param(
+            pod(present=terminated(0, "Completed", black_box()), phase="Succeeded", deleted=True),
+            id="deleted, ended in time",
         ),
         pytest.param(pod(terminated(0, "Completed", black_box())), id="ended by itself"),
     ],
