@@ -20,6 +20,7 @@ _ENDED_IN_TIME = (
 def ends_of(pod: Manifest) -> Iterator[Termination]:
     """Yield every end that a pod's status still tells of, of the server and of init containers."""
     status = pod.get("status", {})
+    told = False
     for statuses, specs, init in (
         ("initContainerStatuses", "initContainers", True),
         ("containerStatuses", "containers", False),
@@ -32,9 +33,10 @@ def ends_of(pod: Manifest) -> Iterator[Termination]:
             for state in ("lastState", "state"):
                 ended = (container.get(state) or {}).get("terminated")
                 if ended is not None:
-                    yield _end(pod, container, spec, ended, init=init)
-    failed = status.get("phase") == "Failed" and status.get("reason")
-    if failed and not status.get("containerStatuses"):
+                    end = _end(pod, container, spec, ended, init=init)
+                    told = told or end.pod_failure is not None
+                    yield end
+    if status.get("phase") == "Failed" and status.get("reason") and not told:
         yield _refused(pod)
 
 
@@ -49,7 +51,8 @@ def _end(
     status, metadata = pod["status"], pod["metadata"]
     box = parse_black_box(ended.get("message"))
     is_present = container.get("state", {}).get("terminated") == ended
-    pod_failure = _ended_by_kubelet(pod) if is_present else None
+    was_done = init and ended.get("exitCode") == 0  # long before the pod was ended
+    pod_failure = _ended_by_kubelet(pod) if is_present and not was_done else None
     message = ""
     if is_present and status.get("phase") == "Failed":
         message = str(status.get("message") or "")
@@ -92,7 +95,7 @@ def _ended_by_kubelet(pod: Manifest) -> str | None:
 
 
 def _refused(pod: Manifest) -> Termination:
-    """A pod that failed before a container of it was reported: evicted, or refused by the kubelet."""
+    """A pod that failed while no container of it ran: evicted, or refused by the kubelet."""
     return Termination(
         pod_uid=pod["metadata"]["uid"],
         pod_name=pod["metadata"]["name"],

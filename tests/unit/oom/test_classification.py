@@ -143,6 +143,14 @@ def test_all_containers_of_an_evicted_pod_are_one_eviction() -> None:
         reason="Evicted",
     )
     assert [kill.key for kill in kills(status)] == [f"{UID}/pod/evicted"]
+    assert classified(status) == ["Eviction/steady"]
+
+
+def test_an_init_container_that_was_done_is_not_what_an_eviction_ended() -> None:
+    status = pod(
+        present=terminated(0, "Completed", black_box()), init=terminated(0, "Completed"), phase="Succeeded"
+    )
+    assert [kill.container for kill in map(kill_of, ends_of(status)) if kill] == ["server"]
 
 
 def test_an_earlier_kill_of_a_pod_that_is_evicted_later_stays_the_kill_it_was() -> None:
@@ -158,6 +166,12 @@ def test_an_earlier_kill_of_a_pod_that_is_evicted_later_stays_the_kill_it_was() 
 def test_a_pod_that_the_kubelet_never_started_is_an_eviction() -> None:
     refused = {"metadata": {"name": "p", "uid": UID}, "status": {"phase": "Failed", "reason": "OutOfmemory"}}
     assert classified(refused) == ["Eviction/unknown"]
+
+
+def test_a_pod_that_is_evicted_before_its_server_starts_is_one() -> None:
+    status = pod(init=terminated(0, "Completed"), phase="Failed", reason="Evicted")
+    status["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "PodInitializing"}}
+    assert classified(status) == ["Eviction/unknown"]
 
 
 def test_the_key_of_a_kill_is_pod_container_and_the_counter_that_it_made() -> None:
