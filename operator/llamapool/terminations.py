@@ -48,16 +48,11 @@ def _end(
     *,
     init: bool,
 ) -> Termination:
-    status, metadata = pod["status"], pod["metadata"]
+    metadata = pod["metadata"]
     box = parse_black_box(ended.get("message"))
     is_present = container.get("state", {}).get("terminated") == ended
     was_done = init and ended.get("exitCode") == 0  # long before the pod was ended
-    pod_failure = _ended_by_kubelet(pod) if is_present and not was_done else None
-    message = ""
-    if is_present and status.get("phase") == "Failed":
-        message = str(status.get("message") or "")
-    elif pod_failure:
-        message = _ENDED_IN_TIME
+    pod_failure, message = _ended_by_kubelet(pod) if is_present and not was_done else (None, "")
     if box is None and not message:
         message = str(ended.get("message") or "")
     return Termination(
@@ -80,18 +75,20 @@ def _end(
     )
 
 
-def _ended_by_kubelet(pod: Manifest) -> str | None:
-    """Return why the kubelet ended a whole pod, such as Evicted; None: it did not, or was asked to.
+def _ended_by_kubelet(pod: Manifest) -> tuple[str | None, str]:
+    """Return why the kubelet ended a whole pod, such as Evicted, and its words; None: it did not by itself.
 
     A server that exits with 0 within the grace of an eviction leaves a pod that Succeeded, without a reason
     (kubernetes/kubernetes#141483). But a pod whose containers are always restarted succeeds in no other way.
     """
     status = pod["status"]
     if status.get("phase") == "Failed":
-        return status.get("reason") or None
+        return status.get("reason") or None, str(status.get("message") or "")
     restarted = pod.get("spec", {}).get("restartPolicy", "Always") == "Always"
     asked_for = "deletionTimestamp" in pod["metadata"]
-    return "Evicted" if status.get("phase") == "Succeeded" and restarted and not asked_for else None
+    if status.get("phase") == "Succeeded" and restarted and not asked_for:
+        return "Evicted", _ENDED_IN_TIME
+    return None, ""
 
 
 def _refused(pod: Manifest) -> Termination:
