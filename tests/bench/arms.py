@@ -83,6 +83,12 @@ ARMS = {
             library="libtcmalloc_minimal.so.4",
             package="libtcmalloc-minimal4",
         ),
+        Arm(
+            name="huge-pages",
+            what="upstream, glibc told to ask for huge pages",
+            build=Build.UPSTREAM,
+            environment={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+        ),
         Arm(name=PUBLISHED, what="the published pool: copies, no huge pages", build=Build.PUBLISHED),
         Arm(name=OURS, what="llamapool", build=Build.LLAMAPOOL),
         Arm(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import mmap
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.models.hybrid import HybridShape
 
 MIB = 1 << 20
+STATE_BYTES = HybridShape().state_bytes
 CHECKPOINT_BYTES = 150 * MIB  # as mapped
 STATE = "llamapool_state_bytes"
 BUDGET = "llamapool_state_budget_bytes"
@@ -200,6 +202,33 @@ def test_it_is_neutral_on_a_model_without_recurrent_layers(servers: Any, dense_m
     server = servers.start(dense_model, "--parallel", "1").until_ready()
     assert server.conversations() == answers
     assert server.metrics()["llamapool_pool_misses_total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "mode", "states"),
+    [((), "on", 2), (("--ctx-checkpoints", "0"), "on", 0), ((), "off", 0)],
+    ids=["pool", "no checkpoints", "off"],
+)
+def test_huge_pages_are_wished_for_under_the_states_of_which_checkpoints_are_made(
+    *, servers: Any, hybrid_model: Path, flags: tuple[str, ...], mode: str, states: int
+) -> None:
+    env = {"LLAMAPOOL_POOL_CAP_BYTES": "0", "LLAMAPOOL_MODE": mode}  # a pool's buffers would be counted too
+    server = servers.start(hybrid_model, "--parallel", "2", *flags, env=env).until_ready()
+    wished_bytes = bytes_wished_to_be_in_huge_pages(server.process.pid)
+    # Whole pages of them: the first and the last are shared with other data.
+    assert states * STATE_BYTES - 2 * mmap.PAGESIZE <= wished_bytes <= states * CHECKPOINT_BYTES
+
+
+def bytes_wished_to_be_in_huge_pages(pid: int) -> int:
+    """The size of all memory areas of the process that have `hg` among their VmFlags."""
+    wished_bytes, area_bytes = 0, 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        name, *values = line.split()
+        if name == "Size:":
+            area_bytes = int(values[0]) * 1024
+        elif name == "VmFlags:" and "hg" in values:
+            wished_bytes += area_bytes
+    return wished_bytes
 
 
 def test_the_time_to_first_token_is_the_clients_within_a_bucket(servers: Any, hybrid_model: Path) -> None:

@@ -2,6 +2,7 @@
 #include "llamapool/server.h"
 
 #include "llamapool/host_memory.h"
+#include "llamapool/recurrent_memory.h"
 #include "log.h"
 #include "service.h"
 
@@ -33,7 +34,7 @@ constexpr double seconds(std::int64_t microseconds) {
 
 }  // namespace
 
-service_handle start_service(server_role role) {
+service_handle start_service(server_role role, bool makes_checkpoints) {
     try {
         settings chosen = settings::from_environment([](const char * name) {
             return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing writes the environment by now
@@ -47,6 +48,7 @@ service_handle start_service(server_role role) {
             }
             chosen.metrics_port = 0;  // the children would all want the same one
         }
+        recurrent_memory::use_huge_pages(chosen.pooled && makes_checkpoints);
         service_handle started(new service(std::move(chosen), cgroup::of_this_process(), host_memory_bytes()),
                                [](service * ending) {
                                    running = nullptr;

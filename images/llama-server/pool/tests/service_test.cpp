@@ -402,7 +402,7 @@ class start_service_test : public testing::Test {
     }
     static std::string said_by(server_role role, bool expect_start) {
         testing::internal::CaptureStderr();
-        const service_handle handle = start_service(role);
+        const service_handle handle = start_service(role, true);
         EXPECT_EQ(handle != nullptr, expect_start);
         return testing::internal::GetCapturedStderr();
     }

@@ -24,9 +24,10 @@ class service;
 using service_handle = std::shared_ptr<service>;
 
 // Reads the environment and the cgroup, sets the pool's cap and starts the monitor and the metrics port.
+// `makes_checkpoints`: false where requests may make none, so that nothing is there to pool.
 // Returns nothing after having said why on standard error: a bad setting, a port in use, or a router with the pool on
 // (its children would inherit the environment, and each take the whole pod for its own).
-service_handle start_service(server_role role);
+service_handle start_service(server_role role, bool makes_checkpoints);
 
 // After the model and its contexts are in memory, and when they are dropped for sleep. `untouched_bytes` are allocated
 // and become resident with the first requests: they count as base from the beginning. `measure` gives the bytes of one
