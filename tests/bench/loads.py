@@ -39,6 +39,8 @@ class Load:
         slices: that a batch is put in, the arms taking turns.
         warm_up: conversations held before each batch, not measured, so that every arm begins as it goes on.
         cold: servers are started one by one, each right before its batch, the first that it sees.
+        passes: how often a batch is held, on servers started anew each time, the arms in the opposite order:
+            who goes first finds the memory that others have just left, and may take half as long as the last.
         neutral: nothing is to be gained: the interval must lie inside ±5 %.
         arms: names of those that it is put to.
         weight: its part of the time.
@@ -59,6 +61,7 @@ class Load:
     slices: int = 1
     warm_up: int = 0
     cold: bool = False
+    passes: int = 1
     neutral: bool = False
     arms: tuple[str, ...] = tuple(ARMS)
 
@@ -101,8 +104,9 @@ _GROWING = Load(
     message_bytes=MESSAGE_BYTES,
     flags=("--cache-ram", "2560"),
     live_checkpoints=25,
+    passes=2,
     arms=(UPSTREAM, PUBLISHED, OURS, CAP0),
-    weight=9,
+    weight=14,
 )
 LOADS = {
     load.name: load
@@ -153,7 +157,9 @@ LOADS = {
             name="conversations-2-settled",
             what=f"{_GROWING.what}, on servers whose memory no longer grows: as many were held before",
             warm_up=CONVERSATIONS,
+            passes=1,
             live_checkpoints=28,
+            weight=9,
             arms=tuple(ARMS),
         ),
         Load(

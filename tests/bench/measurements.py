@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from llamapool.domain.histogram import Histogram
 from tests.bench.paired import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from llamapool.domain.histogram import Histogram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,27 @@ class Batch:
     def requests_per_second(self) -> float:
         """Answers a second."""
         return len(self.ttft_seconds) / self.wall_seconds
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Batches of the same prompts to one arm, as one.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not batches:
+        raise ValueError("batches: none, want at least 1")
+    histograms = [each.histogram for each in batches if each.histogram]
+    return Batch(
+        ttft_seconds=tuple(seconds for each in batches for seconds in each.ttft_seconds),
+        turns=batches[0].turns,
+        wall_seconds=sum(each.wall_seconds for each in batches),
+        checkpoints=tuple(timed for each in batches for timed in each.checkpoints),
+        saves=tuple(timed for each in batches for timed in each.saves),
+        page_faults=sum(each.page_faults for each in batches),
+        peak_rss_bytes=max(each.peak_rss_bytes for each in batches),
+        histogram=reduce(Histogram.plus, histograms) if histograms else None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 Every load is put to every arm by the paired method: all arms of a group loaded at once, batches of the same
 prompts for each in random order, the ratio taken round by round, rounds added until its bootstrap interval
-decides or the time is up. The record goes to build/bench/pool.json.
+decides or the time is up. Where memory grows, each round has a second pass in the opposite order. The record
+goes to build/bench/pool.json.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ def _print_summary(result: dict[str, Any]) -> None:
         typer.echo("the machine was not quiet: these figures are no results")
     if result["machine"]["free_page_reporting"]:
         typer.echo(
-            "this guest hands free memory back to its host: where memory is fresh (cold-8, conversations-2), "
-            "huge pages pay for getting it again, small pages hardly do"
+            "this guest hands free memory back to its host: what fresh memory costs "
+            "(cold-8, conversations-2) depends on how much the host has taken"
         )
 
 

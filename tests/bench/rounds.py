@@ -12,7 +12,7 @@ from tests.bench.arms import ARMS, OURS, UPSTREAM
 from tests.bench.client import Client, session
 from tests.bench.comparisons import decided, pairs, ttft_ratio
 from tests.bench.machine import Memcpy
-from tests.bench.measurements import Batch, Round
+from tests.bench.measurements import Batch, Round, joined
 from tests.bench.models import model_file
 from tests.bench.server import Server, running
 from tests.cluster.progress import say
@@ -100,24 +100,41 @@ class _Bench:
         Where a process finds its memory moves its times by more than what is to be measured. Were the servers
         kept, the rounds would agree with each other on a difference that belongs to these processes alone.
         And what the host's other guests do moves them within seconds: so the batch is put in slices, the arms
-        taking turns.
+        taking turns. A second pass, where the load asks for it, has each arm as often first as last.
         """
         warm_up, slices = self._load.warm_up_prompts(self._random), self._load.slices_of_prompts(self._random)
-        arms = self._in_random_order(self._arms)
+        starts, *turns = (self._in_random_order(self._arms) for _ in range(1 + len(slices)))
+        passes = []
+        for _ in range(self._load.passes):
+            passes.append(await self._pass(starts, warm_up, list(zip(turns, slices, strict=True))))
+            starts, turns = starts[::-1], [each[::-1] for each in turns]
+        return Round(
+            batches={arm: joined([each[arm] for each in passes]) for arm in starts},
+            memcpy_bytes_per_second=self._memcpy.bytes_per_second(),
+        )
+
+    async def _pass(
+        self,
+        starts: Sequence[str],
+        warm_up: Conversations,
+        turns: Sequence[tuple[Sequence[str], Conversations]],
+    ) -> dict[str, Batch]:
+        """One batch for each arm: the servers started in one order, each slice put in an order of its own."""
         batches: dict[str, Batch] = {}
-        for together in [[arm] for arm in arms] if self._load.cold else [arms]:
+        for together in [[arm] for arm in starts] if self._load.cold else [starts]:
             async with AsyncExitStack() as stack:
-                turns: dict[str, _Turns] = {}
+                of: dict[str, _Turns] = {}
                 for arm in together:
                     server = await stack.enter_async_context(self.server(arm))
-                    turns[arm] = await stack.enter_async_context(_Turns(server, self._load))
-                for arm in self._in_random_order(together):
-                    await turns[arm].begin(warm_up)
-                for prompts in slices:
-                    for arm in self._in_random_order(together):
-                        await turns[arm].take(prompts)
-                batches |= {arm: turns[arm].batch() for arm in together}
-        return Round(batches=batches, memcpy_bytes_per_second=self._memcpy.bytes_per_second())
+                    of[arm] = await stack.enter_async_context(_Turns(server, self._load))
+                for arm in together:
+                    await of[arm].begin(warm_up)
+                for order, prompts in turns:
+                    for arm in order:
+                        if arm in of:
+                            await of[arm].take(prompts)
+                batches |= {arm: of[arm].batch() for arm in together}
+        return batches
 
     def _in_random_order(self, arms: Sequence[str]) -> list[str]:
         return self._random.sample(arms, len(arms))

@@ -7,7 +7,7 @@ import pytest
 from tests.bench import comparisons, record
 from tests.bench.client import tokens_out
 from tests.bench.loads import LOADS, Load
-from tests.bench.measurements import TTFT_P50
+from tests.bench.measurements import TTFT_P50, joined
 from tests.bench.paired import Plan
 from tests.bench.rounds import groups
 from tests.unit.bench.rounds import a_round, batch
@@ -68,6 +68,15 @@ def test_the_shares_say_what_was_reached_of_what_was_possible() -> None:
     assert shares["checkpoint_time_avoided"]["value"] == pytest.approx(0.95)
     assert shares["allowed_ttft_ratio"] == pytest.approx(0.8)
     assert shares["gain_reached"]["value"] == pytest.approx(0.75)
+
+
+def test_two_passes_of_a_batch_are_one_batch_of_all_their_requests() -> None:
+    first = batch([1, 2], checkpoint_seconds=[0.1], save_seconds=[0.2], page_faults=30, turns=2)
+    last = batch([3, 4], checkpoint_seconds=[0.3], page_faults=10, wall_seconds=2, turns=2)
+    both = joined([first, last])
+    assert both.ttft_seconds == (1, 2, 3, 4)
+    assert (both.wall_seconds, both.page_faults, both.turns) == (3, 40, 2)
+    assert (len(both.checkpoints), len(both.saves)) == (2, 1)
 
 
 def test_without_checkpoints_there_are_no_shares() -> None:
