@@ -164,8 +164,9 @@ LOADS = {
         ),
         Load(
             name="neutral-no-checkpoints",
-            what="control: --ctx-checkpoints 0, 8 slots, 8 clients",
+            what="control: --ctx-checkpoints 0, 8 slots, 8 clients, a quarter of the layers",
             slots=8,
+            shape=HybridShape(layers=16),
             warm_up=8,
             conversations=64,
             slices=4,
