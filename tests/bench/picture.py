@@ -111,7 +111,7 @@ def _draw_checkpoints(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("checkpoint p50, ms\n(grey tick: upstream, red tick: one memcpy)")
+    axes.set_xlabel("checkpoint p50, ms\ngrey tick: upstream\nred tick: one memcpy")
 
 
 def _said(entry: dict[str, Any]) -> str:
